@@ -1,0 +1,27 @@
+"""Settings that all tests share."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Both profiles draw the same examples every time: a failure is there for everybody, or for nobody. Compiling a kernel
+# makes the first example slow, so there is no deadline.
+_COMMON = {
+    "derandomize": True,
+    "deadline": None,
+    "print_blob": True,
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
+}
+settings.register_profile("quick", max_examples=30, stateful_step_count=30, **_COMMON)
+settings.register_profile("deep", max_examples=500, stateful_step_count=60, **_COMMON)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """A generator with a fixed seed, new for every test."""
+    return np.random.default_rng(20_260_101)
