@@ -1,0 +1,218 @@
+"""Index: subscriptions made ready for matching by one matcher.
+
+The matcher answers which clauses an event satisfies. Around it, this class turns clauses into subscriptions: it adds the
+clauses that no interval guards, runs the residual checks, reports a subscription once however many of its clauses
+match, and names it by its id. When every subscription is one plain clause, none of that costs anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from eventsieve._kernels.compiler import kernel
+from eventsieve.errors import DataError, SchemaError
+from eventsieve.index.explain import Explanation, explain_condition
+from eventsieve.index.matches import Matches
+from eventsieve.index.residual_check import passing
+from eventsieve.matchers.base import Matcher
+from eventsieve.matchers.registry import make_matcher
+from eventsieve.model.columns import EventColumns
+from eventsieve.model.events import Events
+from eventsieve.model.ids import Id
+from eventsieve.model.schema import Schema
+from eventsieve.subscriptions import Subscriptions
+
+EventsLike: TypeAlias = Events | pa.Table | pa.RecordBatch | Sequence[Mapping[str, Any]]
+
+_CANDIDATES_AT_ONCE = 1 << 22
+"""Candidates beyond the matcher's own that are checked in one go, to bound memory."""
+
+
+class Index:
+    """What `build` returns. It owns its subscriptions: later changes of the collection it was built from do not show.
+
+    Matching from several threads at once is fine; changing while another thread matches is not.
+    """
+
+    def __init__(self, subscriptions: Subscriptions, matcher: Matcher) -> None:
+        self.subscriptions = subscriptions
+        self.matcher = matcher
+
+    @property
+    def schema(self) -> Schema:
+        return self.subscriptions.schema
+
+    def __len__(self) -> int:
+        return len(self.subscriptions)
+
+    def __repr__(self) -> str:
+        return f"<index of {len(self)} subscriptions by {self.matcher.name!r}>"
+
+    # -- matching ----------------------------------------------------------------------------------------
+
+    def match(self, event: Mapping[str, Any]) -> list[Id]:
+        """Return the ids of the subscriptions that an event satisfies, in the order they came."""
+        return self.match_batch([event]).of(0)
+
+    def match_batch(self, events: EventsLike, threads: int = 1) -> Matches:
+        """Match many events at once: an `Events`, a pyarrow table with a column per attribute, or a list of dicts."""
+        if not isinstance(threads, int) or threads < 1:
+            raise DataError(f"threads is a whole number from 1 on, not {threads!r}")
+        batch = self._batch(events)
+        columns = batch.columns_for(self.subscriptions.codes)
+        event_start, clauses = self.matcher.match_batch(columns, threads)
+        if not self._plain():
+            event_start, clauses = self._resolve(batch, columns, event_start, clauses)
+        return Matches(event_start, clauses, self.subscriptions.ids_by_slot, self.matcher.approximate)
+
+    def explain(self, id: Id, event: Mapping[str, Any]) -> Explanation:
+        """Say why a subscription matches an event, or which of its predicates fail, the nearest miss first."""
+        Events.from_dicts(self.schema, [event])
+        return explain_condition(self.subscriptions.condition(id), self.schema, event)
+
+    # -- changing ----------------------------------------------------------------------------------------
+
+    def add(self, id: Id, text: str) -> None:
+        """Add a subscription in place; nothing changes if the filter or the id is not acceptable."""
+        self.subscriptions.add(id, text)
+        self._insert(self.subscriptions.clauses_of(self.subscriptions.slot(id)))
+
+    def replace(self, id: Id, text: str) -> None:
+        """Give an existing subscription another filter, in place."""
+        self.subscriptions.check(text)
+        self.remove(id)
+        self.add(id, text)
+
+    def remove(self, id: Id) -> None:
+        """Remove a subscription in place."""
+        self.remove_many([id])
+
+    def remove_many(self, ids: Iterable[Id]) -> None:
+        """Remove many subscriptions in place; nothing changes if one of them is not there."""
+        ids = list(ids)
+        slots = self.subscriptions.slots(ids)
+        self.matcher.delete(self._bounded(self.subscriptions.clauses_of_many(slots)))
+        self.subscriptions.remove_many(ids)
+        if self.subscriptions.pack():
+            self.matcher.rebind(self.subscriptions.table())
+
+    def extend(self, subscriptions: Subscriptions) -> None:
+        """Add many subscriptions in place; nothing changes if one of their ids is taken."""
+        self._insert(self.subscriptions.extend(subscriptions))
+
+    # -- keeping -----------------------------------------------------------------------------------------
+
+    def describe(self) -> dict[str, Any]:
+        """Return sizes, memory and the matcher's own facts, as plain values."""
+        table = self.subscriptions.table()
+        matcher_bytes = sum(array.nbytes for array in self.matcher.arrays().values())
+        return {
+            **self.matcher.describe(),
+            "subscriptions": len(self),
+            "clauses": int((self.subscriptions.subscription_of_clause >= 0).sum()),
+            "predicates": int((table.stop - table.start).sum()),
+            "attributes": len(self.schema),
+            "matcher_bytes": matcher_bytes,
+            "table_bytes": self.subscriptions.nbytes(),
+            "index_bytes": matcher_bytes + self.subscriptions.nbytes(),
+        }
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the index to one file, atomically; `load` opens it by memory map."""
+        from eventsieve.index.storage import save_index
+
+        save_index(self, path)
+
+    # -- inside ------------------------------------------------------------------------------------------
+
+    def _batch(self, events: EventsLike) -> Events:
+        if isinstance(events, Events):
+            if events.schema != self.schema:
+                raise SchemaError("the events have another schema than the index; make them with index.schema")
+            return events
+        if isinstance(events, pa.Table | pa.RecordBatch):
+            return Events.from_arrow(self.schema, events, strict=True)
+        return Events.from_dicts(self.schema, events)
+
+    def _plain(self) -> bool:
+        subs = self.subscriptions
+        return subs.one_clause_each and subs.residuals.empty and not subs.unbounded
+
+    def _bounded(self, clauses: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return those clauses that have an interval: only they are the matcher's business."""
+        table = self.subscriptions.table()
+        return clauses[table.stop[clauses] > table.start[clauses]]
+
+    def _insert(self, clauses: NDArray[np.int32]) -> None:
+        self.matcher.insert(self._bounded(clauses), self.subscriptions.table())
+
+    def _resolve(
+        self, batch: Events, columns: EventColumns, event_start: NDArray[np.int64], clauses: NDArray[np.int32]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Turn candidate clauses into subscriptions, a part of the batch at a time."""
+        subs = self.subscriptions
+        unbounded = np.array(sorted(subs.unbounded), np.int32)
+        seen_at = np.full(subs.n_slots, -1, np.int64)
+        counts = np.zeros(len(batch), np.int64)
+        pieces = []
+        step = max(1, _CANDIDATES_AT_ONCE // max(1, unbounded.size))
+        for first in range(0, len(batch), step):
+            stop = min(first + step, len(batch))
+            clause = clauses[event_start[first] : event_start[stop]]
+            event = np.repeat(np.arange(first, stop), np.diff(event_start[first : stop + 1]))
+            if unbounded.size:
+                event = np.concatenate([event, np.repeat(np.arange(first, stop), unbounded.size)])
+                clause = np.concatenate([clause, np.tile(unbounded, stop - first)])
+                order = np.argsort(event, kind="stable")
+                event, clause = event[order], clause[order]
+            if not subs.residuals.empty:
+                passes = passing(subs.residuals, batch, columns, event, clause)
+                event, clause = event[passes], clause[passes]
+            slots = np.empty(clause.shape[0], np.int32)
+            used = _first_of_each(event, clause, subs.subscription_of_clause, seen_at, counts, slots)
+            pieces.append(slots[:used])
+        new_start = np.zeros(len(batch) + 1, np.int64)
+        np.cumsum(counts, out=new_start[1:])
+        return new_start, np.concatenate([np.empty(0, np.int32), *pieces])
+
+
+def build(subscriptions: Subscriptions, matcher: str = "auto", **params: Any) -> Index:
+    """Index subscriptions with a matcher, one of `matchers()`, and its parameters.
+
+    >>> from eventsieve import Float, Schema, Subscriptions
+    >>> subs = Subscriptions(Schema({"price": Float(0, 1000)}))
+    >>> subs.add("alice", "price BETWEEN 10 AND 20")
+    >>> build(subs, matcher="simple").match({"price": 12.5})
+    ['alice']
+    """
+    made = make_matcher("simple" if matcher == "auto" else matcher, **params)
+    own = subscriptions.fork()
+    made.build(own.table(), own.domains())
+    return Index(own, made)
+
+
+@kernel
+def _first_of_each(
+    event: NDArray[np.int64],
+    clause: NDArray[np.int32],
+    subscription_of_clause: NDArray[np.int32],
+    seen_at: NDArray[np.int64],
+    out_count: NDArray[np.int64],
+    out_slots: NDArray[np.int32],
+) -> int:
+    """Keep the first of an event's clauses that belong to one subscription. Events come in rising order."""
+    used = 0
+    for i in range(clause.shape[0]):
+        s = subscription_of_clause[clause[i]]
+        if seen_at[s] != event[i]:
+            seen_at[s] = event[i]
+            out_slots[used] = s
+            out_count[event[i]] += 1
+            used += 1
+    return used

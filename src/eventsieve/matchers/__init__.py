@@ -1,0 +1,1 @@
+"""One file per algorithm, behind the contract of `base`, listed in `registry`."""

@@ -1,0 +1,217 @@
+"""The contract every matcher keeps, and the record of what a matcher can do.
+
+A matcher indexes clauses (conjunctions of closed intervals) by slot and answers, for a batch of events, the
+slots of the clauses that each event satisfies. It knows nothing of ids, texts, OR or residual checks: the
+index above it does. Public methods validate and are final; an implementer fills the underscored ones.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eventsieve.errors import MatcherError
+from eventsieve.model.columns import ClauseTable, Domains, EventColumns, slice_events
+
+_FIRST_ROOM = 1 << 16
+"""Places for results that a batch starts with, beyond one event's worst case. Untouched pages cost nothing."""
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a matcher can do, declared so that nobody has to probe."""
+
+    paper: str
+    """Where it comes from."""
+    exact: bool = True
+    """By default it reports exactly the matches of a brute-force scan."""
+    approximate: str | None = None
+    """How it can be told to report false positives (never to lose a match), and the bound; None if it cannot."""
+    elastic: bool = False
+    """Takes a bound on false positives per batch or event, with no rebuild."""
+    transforms: bool = False
+    """Cuts value ranges into cells, so a value transform pays on skewed values."""
+    shares_batch: bool = False
+    """Does less work per event in a batch than event by event."""
+
+
+class Matcher(ABC):
+    """Base of all matchers. Parameters are keyword arguments of `__init__` and never change afterwards."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    """One line for tables and help."""
+    capabilities: ClassVar[Capabilities]
+
+    clauses: ClauseTable
+    """All clauses by slot. The index owns and grows the table; a matcher reads it, never writes it."""
+    domains: Domains
+
+    @property
+    def n_slots(self) -> int:
+        """Slots in the table, free ones included: every slot that is reported is below this."""
+        return self.clauses.start.shape[0]
+
+    @property
+    def n_attributes(self) -> int:
+        return self.domains.low.shape[0]
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The parameters in force, by name, as plain values."""
+        return {name: getattr(self, name) for name in parameter_names(type(self))}
+
+    @property
+    def approximate(self) -> bool:
+        """With these parameters it may report false positives, within the bound its capabilities state."""
+        return False
+
+    # -- the public face: final --------------------------------------------------------------------------
+
+    @final
+    def build(self, clauses: ClauseTable, domains: Domains) -> None:
+        """Index every clause of the table that has a predicate, from scratch."""
+        self.clauses = clauses
+        self.domains = domains
+        self._build()
+
+    @final
+    def insert(self, slots: NDArray[np.int32], clauses: ClauseTable) -> None:
+        """Index the clauses at `slots` of the grown table, in place."""
+        self.clauses = clauses
+        if slots.size:
+            self._insert(slots)
+
+    @final
+    def delete(self, slots: NDArray[np.int32]) -> None:
+        """Forget the clauses at `slots`, in place. The table still holds them when this is called."""
+        if slots.size:
+            self._delete(slots)
+
+    @final
+    def rebind(self, clauses: ClauseTable) -> None:
+        """Point at a table whose clauses are the same but whose predicates have moved."""
+        self.clauses = clauses
+        self._rebind()
+
+    @final
+    def match_batch(self, events: EventColumns, threads: int = 1) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Return (event_start, slots): event e satisfies the clauses slots[event_start[e]:event_start[e+1]].
+
+        The slots of an event come in any order, each once.
+        """
+        n_events = events.start.shape[0] - 1
+        threads = max(1, min(threads, n_events))
+        if threads == 1:
+            return self._match_part(events)
+        cuts = [n_events * part // threads for part in range(threads + 1)]
+        with ThreadPoolExecutor(threads) as pool:
+            parts = list(
+                pool.map(self._match_part, (slice_events(events, a, b) for a, b in zip(cuts, cuts[1:], strict=False)))
+            )
+        return join_results(parts)
+
+    @final
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return every array the matcher keeps, by name: what a snapshot stores and what memory is counted by."""
+        return dict(self._arrays())
+
+    @final
+    def restore(self, arrays: Mapping[str, NDArray[Any]], clauses: ClauseTable, domains: Domains) -> None:
+        """Take up the state that `arrays` gave, instead of building."""
+        self.clauses = clauses
+        self.domains = domains
+        self._restore(arrays)
+
+    @final
+    def describe(self) -> dict[str, Any]:
+        """Return the matcher's own facts for people: sizes, depth, occupancy."""
+        return {"matcher": self.name, "params": self.params, **self._describe()}
+
+    # -- what an implementer fills -----------------------------------------------------------------------
+
+    @abstractmethod
+    def _build(self) -> None:
+        """Make the index of `self.clauses`, leaving out slots with start == stop."""
+
+    @abstractmethod
+    def _insert(self, slots: NDArray[np.int32]) -> None:
+        """Add the clauses at `slots`; `self.clauses` already holds them, and `self.n_slots` may have grown."""
+
+    @abstractmethod
+    def _delete(self, slots: NDArray[np.int32]) -> None:
+        """Take out the clauses at `slots`, without a scan over all clauses."""
+
+    @abstractmethod
+    def _match_events(
+        self, events: EventColumns, first: int, out_count: NDArray[np.int64], out_slots: NDArray[np.int32]
+    ) -> int:
+        """Match events from `first` on, until all are done or fewer than `n_slots` places of `out_slots` are left.
+
+        Write the number of matches of event e to out_count[e] and the slots one event after the other to
+        out_slots, from its beginning. Return the first event that was not matched. Scratch belongs to the
+        call: several threads may be in here at once.
+        """
+
+    @abstractmethod
+    def _arrays(self) -> Mapping[str, NDArray[Any]]:
+        """Return the arrays that `_restore` needs. `self.clauses` is stored elsewhere and left out."""
+
+    @abstractmethod
+    def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take up the arrays that `_arrays` gave. They are writable, and private to this process."""
+
+    def _rebind(self) -> None:  # noqa: B027  (most matchers keep no positions into the predicate arrays)
+        """React to predicates having moved in the table; needed only by a matcher that kept their positions."""
+
+    def _describe(self) -> dict[str, Any]:
+        return {}
+
+    # -- plumbing ----------------------------------------------------------------------------------------
+
+    def _match_part(self, events: EventColumns) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Match all events, in as many rounds as the room for results asks for."""
+        n_events = events.start.shape[0] - 1
+        counts = np.zeros(n_events, np.int64)
+        pieces: list[NDArray[np.int32]] = []
+        done = 0
+        room = self.n_slots + (_FIRST_ROOM if n_events > 1 else 0)
+        while done < n_events:
+            out_slots = np.empty(max(room, 1), np.int32)
+            reached = self._match_events(events, done, counts, out_slots)
+            if reached <= done:
+                raise MatcherError(f"matcher {self.name!r} made no progress at event {done}; this is a bug, please report it")
+            used = int(counts[done:reached].sum())
+            # A small result must not keep a large block alive.
+            pieces.append(out_slots[:used] if used * 2 > out_slots.size else out_slots[:used].copy())
+            # Twice what the rest should need at the rate seen so far.
+            room = self.n_slots + min(2 * used * (n_events - reached) // (reached - done), 1 << 26)
+            done = reached
+        event_start = np.zeros(n_events + 1, np.int64)
+        np.cumsum(counts, out=event_start[1:])
+        return event_start, pieces[0] if len(pieces) == 1 else np.concatenate([np.empty(0, np.int32), *pieces])
+
+
+def join_results(
+    parts: list[tuple[NDArray[np.int64], NDArray[np.int32]]],
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Lay the results of consecutive parts of a batch end to end."""
+    starts = [np.zeros(1, np.int64)]
+    total = 0
+    for event_start, slots in parts:
+        starts.append(event_start[1:] + total)
+        total += slots.size
+    return np.concatenate(starts), np.concatenate([slots for _, slots in parts])
+
+
+def parameter_names(matcher: type[Matcher]) -> tuple[str, ...]:
+    """Return the names of a matcher's parameters, from the signature of its `__init__`."""
+    parameters = inspect.signature(matcher).parameters.values()
+    return tuple(p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY)

@@ -1,0 +1,56 @@
+"""The list of all matchers. Tests, the command line, benchmarks and tables are derived from it."""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+from typing import Any, Final
+
+from eventsieve.errors import MatcherError, suggestion
+from eventsieve.matchers.base import Matcher, parameter_names
+
+_CLASSES: Final = {
+    "simple": "eventsieve.matchers.simple:Simple",
+    "tama": "eventsieve.matchers.tama:Tama",
+}
+"""Name -> where its class is. A matcher is imported when it is first asked for, since compiled code loads slowly."""
+
+
+def matchers() -> tuple[str, ...]:
+    """Return the names of all matchers.
+
+    >>> "simple" in matchers()
+    True
+    """
+    return tuple(_CLASSES)
+
+
+def matcher_class(name: str) -> type[Matcher]:
+    """Return the class of a matcher; raise MatcherError with the names there are."""
+    if name not in _CLASSES:
+        raise MatcherError(f"no matcher is named {name!r}{suggestion(name, _CLASSES)}")
+    module, _, attribute = _CLASSES[name].partition(":")
+    found: type[Matcher] = getattr(import_module(module), attribute)
+    return found
+
+
+def make_matcher(name: str, **params: Any) -> Matcher:
+    """Return an empty matcher with these parameters, checked by name."""
+    found = matcher_class(name)
+    known = parameter_names(found)
+    for param in params:
+        if param not in known:
+            raise MatcherError(
+                f"matcher {name!r} takes no parameter {param!r}"
+                + (suggestion(param, known) if known else "; it takes none")
+            )
+    try:
+        return found(**params)
+    except (TypeError, ValueError) as cause:
+        raise MatcherError(f"matcher {name!r}: {cause}") from cause
+
+
+def default_params(name: str) -> dict[str, Any]:
+    """Return a matcher's parameters with their default values."""
+    signature = inspect.signature(matcher_class(name))
+    return {param: signature.parameters[param].default for param in parameter_names(matcher_class(name))}

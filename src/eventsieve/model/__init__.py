@@ -1,0 +1,1 @@
+"""What is matched: schema, conditions, clauses, events, and the columnar forms that indexes read."""

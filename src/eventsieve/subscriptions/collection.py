@@ -1,0 +1,512 @@
+"""The Subscriptions collection: where text, model and columns meet.
+
+Every subscription has a slot, every clause has a slot; both are dense and reused after a removal, so bitsets and
+columns stay short. Clauses live in one table of flat arrays (`table`). Texts are kept as they were written and
+parsed again when a person asks; nothing else is a Python object per subscription.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike, fspath
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+
+from eventsieve.errors import DataError, EventsieveError, SchemaError, suggestion
+from eventsieve.language import compile_filter, parse, to_text
+from eventsieve.model.clause import Clause
+from eventsieve.model.codes import Codes
+from eventsieve.model.columns import ClauseTable, Domains, flat
+from eventsieve.model.condition import Condition, from_bounds
+from eventsieve.model.events import check_offsets, code_positions
+from eventsieve.model.growing import GrowingArray
+from eventsieve.model.ids import Id, Ids, checked_id
+from eventsieve.model.jsonl import Source, read_objects, source_name
+from eventsieve.model.report import LoadReport
+from eventsieve.model.residuals import Pattern, ResidualTable
+from eventsieve.model.schema import Schema
+from eventsieve.model.texts import Texts
+from eventsieve.model.types import Text
+from eventsieve.subscriptions.arrays import check_bounds, checked_ids, sort_by_attribute
+from eventsieve.subscriptions.strings import restored_ids, restored_texts, stored_ids, stored_texts
+
+_COLUMNS: Final = (
+    "start",
+    "stop",
+    "attribute",
+    "low",
+    "high",
+    "subscription_of_clause",
+    "first_clause",
+    "next_clause",
+)
+"""The growing arrays of a collection, by name."""
+
+_WASTE: Final = 1 << 16
+"""Predicates of removed clauses that are left lying before the table is packed."""
+
+
+class Subscriptions:
+    """Subscriptions over one schema, by id.
+
+    >>> from eventsieve.model.types import Float
+    >>> subs = Subscriptions(Schema({"price": Float(0, 1000)}))
+    >>> subs.add("alice", "price BETWEEN 10 AND 20")
+    >>> "alice" in subs, len(subs)
+    (True, 1)
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self.codes = Codes()
+        self.residuals = ResidualTable()
+        self.report = LoadReport("nothing")
+        """What the bulk load that made this collection left out, and why."""
+        self.unbounded: set[int] = set()
+        """Clauses without any interval: no matcher sees them, every event meets them."""
+        self.one_clause_each = True
+        """Every clause stands at its subscription's slot, so clause slots are subscription slots."""
+        self.ids_by_slot = Ids()
+        self._texts = Texts()
+        self._start, self._stop = _growing(np.int64), _growing(np.int64)
+        self._attribute, self._low, self._high = _growing(np.int32), _growing(np.float64), _growing(np.float64)
+        self._subscription_of_clause = _growing(np.int32)
+        self._first_clause, self._next_clause = _growing(np.int32), _growing(np.int32)
+        self._free_slots: list[int] = []
+        self._free_clauses: list[int] = []
+        self._dead_predicates = 0
+
+    # -- reading -----------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._first_clause) - len(self._free_slots)
+
+    def __contains__(self, id: object) -> bool:
+        return isinstance(id, int | str) and self._find(id) is not None
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} subscriptions over {len(self.schema)} attributes>"
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """The ids of all subscriptions, by slot."""
+        return self.ids_by_slot.take(np.flatnonzero(self._first_clause.view >= 0).astype(np.int32))
+
+    def text(self, id: Id) -> str:
+        """Return a subscription's filter as it was written, or in canonical form where it came as arrays."""
+        slot = self.slot(id)
+        return self._texts.get(slot) or to_text(self._condition_at(slot), self.schema)
+
+    def condition(self, id: Id) -> Condition:
+        """Return a subscription's filter as a condition tree."""
+        return self._condition_at(self.slot(id))
+
+    def slot(self, id: Id) -> int:
+        """Return the slot of a subscription; raise DataError if there is none of that id."""
+        slot = self._find(id)
+        if slot is None:
+            raise DataError(f"no subscription has the id {id!r}")
+        return slot
+
+    def slots(self, ids: Iterable[Id]) -> NDArray[np.int32]:
+        """Return the slots of many subscriptions; raise DataError if one is not there or is named twice."""
+        slots = np.array([self.slot(id) for id in ids], np.int32)
+        if len(np.unique(slots)) < len(slots):
+            raise DataError("an id is named twice among those given")
+        return slots
+
+    def clauses_of(self, slot: int) -> NDArray[np.int32]:
+        """Return the clause slots of a subscription."""
+        found = []
+        clause = int(self._first_clause.view[slot])
+        while clause >= 0:
+            found.append(clause)
+            clause = int(self._next_clause.view[clause])
+        return np.array(found, np.int32)
+
+    def clauses_of_many(self, slots: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return the clause slots of many subscriptions."""
+        if self.one_clause_each:
+            return slots
+        return np.concatenate([np.empty(0, np.int32), *(self.clauses_of(slot) for slot in slots.tolist())])
+
+    def table(self) -> ClauseTable:
+        """Return all clauses as columns: views that hold until the next change."""
+        return ClauseTable(
+            self._start.view, self._stop.view, self._attribute.view, self._low.view, self._high.view
+        )
+
+    @property
+    def subscription_of_clause(self) -> NDArray[np.int32]:
+        """The slot of the subscription that each clause belongs to."""
+        return self._subscription_of_clause.view
+
+    @property
+    def n_slots(self) -> int:
+        """Slots of subscriptions, free ones included."""
+        return len(self._first_clause)
+
+    def domains(self) -> Domains:
+        """Return finite ends per attribute: as declared, else as far as the finite bounds of all clauses reach."""
+        n_attributes = len(self.schema)
+        low, high = np.full(n_attributes, np.inf), np.full(n_attributes, -np.inf)
+        for ends in (self._low.view, self._high.view):
+            finite = np.isfinite(ends)
+            np.minimum.at(low, self._attribute.view[finite], ends[finite])
+            np.maximum.at(high, self._attribute.view[finite], ends[finite])
+        for a, kind in enumerate(self.schema.types):
+            declared_low, declared_high = kind.domain()
+            low[a] = declared_low if declared_low is not None else low[a]
+            high[a] = declared_high if declared_high is not None else high[a]
+        low[~np.isfinite(low)] = np.minimum(0.0, high[~np.isfinite(low)])
+        low[~np.isfinite(low)] = 0.0
+        flat_ones = ~(high > low)
+        # A range of one value still needs a width, one that float64 can tell apart from nothing.
+        high[flat_ones] = low[flat_ones] + np.maximum(1.0, np.abs(low[flat_ones]) * 1e-9)
+        return Domains(low, high)
+
+    def nbytes(self) -> int:
+        """Return the bytes of the clause table."""
+        return sum(array.nbytes for array in self.table())
+
+    def check(self, text: str) -> None:
+        """Raise FilterError if a filter is not acceptable here; change nothing."""
+        self._compile(text)
+
+    # -- changing ----------------------------------------------------------------------------------------
+
+    def add(self, id: Id, text: str) -> None:
+        """Add a subscription under a new id; nothing changes if the filter or the id is not acceptable."""
+        id = self._new_id(id)
+        self._put(id, text, self._compile(text))
+
+    def replace(self, id: Id, text: str) -> None:
+        """Give an existing subscription another filter; nothing changes if the filter is not acceptable."""
+        self.slot(id)
+        clauses = self._compile(text)
+        self.remove(id)
+        self._put(checked_id(id), text, clauses)
+
+    def remove(self, id: Id) -> None:
+        """Remove a subscription; its slots will be used again."""
+        self.remove_many([id])
+
+    def remove_many(self, ids: Iterable[Id]) -> None:
+        """Remove many subscriptions; nothing changes if one of them is not there, or is named twice."""
+        slots = self.slots(ids)
+        clauses = self.clauses_of_many(slots)
+        self._dead_predicates += int((self._stop.view[clauses] - self._start.view[clauses]).sum())
+        self._start.view[clauses] = self._stop.view[clauses] = 0
+        self._subscription_of_clause.view[clauses] = -1
+        self._next_clause.view[clauses] = -1
+        self._first_clause.view[slots] = -1
+        if self.unbounded:
+            self.unbounded.difference_update(clauses.tolist())
+        if not self.residuals.empty:
+            for clause in clauses.tolist():
+                self.residuals.set(clause, None)
+        if not self._texts.empty:
+            for slot in slots.tolist():
+                self._texts.set(slot, None)
+        self.ids_by_slot.forget(slots.tolist())
+        # Last in, first out, and in step: a subscription of one clause gets its clause at its own slot again.
+        self._free_slots.extend(slots.tolist())
+        self._free_clauses.extend(clauses.tolist())
+
+    def extend(self, others: Subscriptions) -> NDArray[np.int32]:
+        """Add all subscriptions of another collection over the same schema; return their new clause slots.
+
+        Nothing changes if an id is taken already.
+        """
+        if others.schema != self.schema:
+            raise SchemaError("only subscriptions over the same schema can be added")
+        ids = [checked_id(id) for id in others.ids.tolist()]
+        for id in ids:
+            if id in self:
+                raise DataError(f"the id {id!r} is taken; replace() changes an existing subscription")
+        if others.one_clause_each and not others.codes.attributes() and others.residuals.empty and not others.unbounded:
+            return self._extend_columns(ids, others)
+        before = [self._put(id, others._texts.get(others.slot(id)), self._translated(others, id)) for id in ids]
+        return np.concatenate([np.empty(0, np.int32), *(self.clauses_of(slot) for slot in before)])
+
+    def pack(self) -> bool:
+        """Squeeze out the predicates of removed clauses, if they have piled up; say whether the table moved."""
+        if self._dead_predicates < max(_WASTE, len(self._attribute) // 2):
+            return False
+        start, stop = self._start.view, self._stop.view
+        length = stop - start
+        source = np.repeat(start - (np.cumsum(length) - length), length) + np.arange(length.sum())
+        # New arrays, since a fork may share the old ones.
+        for name in ("_attribute", "_low", "_high"):
+            setattr(self, name, GrowingArray(getattr(self, name).view[source]))
+        ends = np.cumsum(length)
+        # A free slot must stay empty wherever it points, so both of its ends move alike.
+        self._start.view[:], self._stop.view[:] = ends - length, ends
+        self._dead_predicates = 0
+        return True
+
+    def fork(self) -> Subscriptions:
+        """Return an independent copy that shares the large arrays until one of the two changes them."""
+        other = Subscriptions.__new__(Subscriptions)
+        other.__dict__.update(self.__dict__)
+        other.codes, other.residuals = self.codes.copy(), self.residuals.copy()
+        other.unbounded = set(self.unbounded)
+        other.ids_by_slot, other._texts = self.ids_by_slot.shared(), self._texts.copy()
+        other._free_slots, other._free_clauses = list(self._free_slots), list(self._free_clauses)
+        # Predicates are written once, so they can be shared; the per-slot arrays change in place.
+        for name in ("_attribute", "_low", "_high"):
+            setattr(other, name, getattr(self, name).shared())
+        for name in ("_start", "_stop", "_subscription_of_clause", "_first_clause", "_next_clause"):
+            setattr(other, name, GrowingArray(getattr(self, name).view.copy()))
+        return other
+
+    # -- bulk loading ------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_arrays(
+        cls,
+        schema: Schema,
+        start: ArrayLike,
+        attribute: ArrayLike,
+        low: ArrayLike,
+        high: ArrayLike,
+        ids: Sequence[Id] | NDArray[Any] | None = None,
+        texts: Mapping[str, Sequence[str]] | None = None,
+    ) -> Subscriptions:
+        """Take subscriptions as flat arrays: number s asks low[p] <= attribute[p] <= high[p] for p in start[s]:start[s+1].
+
+        Bounds are closed and in matched form (time in microseconds), -inf and inf leave a side open; those of a
+        text attribute are equal positions in `texts[name]`. Without ids, the numbers 0, 1, 2, ... are the ids.
+        """
+        subs = cls(schema)
+        offsets = flat(start, np.int64)
+        columns = [flat(attribute, np.int32), flat(low, np.float64), flat(high, np.float64)]
+        n_subs = check_offsets(offsets, *columns)
+        columns = [column.copy() if column is given else column for column, given in zip(columns, (attribute, low, high), strict=True)]
+        sort_by_attribute(schema, offsets, columns)
+        check_bounds(schema, offsets, columns)
+        subs._code_texts(columns, texts)
+        if ids is not None:
+            subs.ids_by_slot = Ids.from_values(checked_ids(ids, n_subs))
+        else:
+            subs.ids_by_slot = Ids(n_subs)
+        subs._start, subs._stop = GrowingArray(offsets[:-1].copy()), GrowingArray(offsets[1:].copy())
+        subs._attribute, subs._low, subs._high = (GrowingArray(column) for column in columns)
+        subs._subscription_of_clause = GrowingArray(np.arange(n_subs, dtype=np.int32))
+        subs._first_clause = GrowingArray(np.arange(n_subs, dtype=np.int32))
+        subs._next_clause = GrowingArray(np.full(n_subs, -1, np.int32))
+        subs.unbounded = set(np.flatnonzero(np.diff(offsets) == 0).tolist())
+        subs.report = LoadReport("arrays", n_subs)
+        return subs
+
+    @classmethod
+    def from_jsonl(cls, schema: Schema, source: Source, strict: bool = False) -> Subscriptions:
+        """Take subscriptions as JSON lines, `{"id": ..., "filter": "..."}`; bad lines are reported, see `report`."""
+        subs = cls(schema)
+        subs.report = subs.add_jsonl(source, strict)
+        return subs
+
+    @classmethod
+    def from_arrow(cls, schema: Schema, table: pa.Table, strict: bool = False) -> Subscriptions:
+        """Take subscriptions from a table with the columns `id` and `filter`; bad rows are reported, see `report`."""
+        subs = cls(schema)
+        subs.report = subs.add_arrow(table, strict)
+        return subs
+
+    @classmethod
+    def from_parquet(cls, schema: Schema, path: str | PathLike[str], strict: bool = False) -> Subscriptions:
+        """Take subscriptions from a Parquet file or folder with the columns `id` and `filter`."""
+        import pyarrow.parquet as pq
+
+        try:
+            table = pq.read_table(fspath(path), columns=["id", "filter"])
+        except (OSError, pa.ArrowException) as cause:
+            raise DataError(f"cannot read subscriptions from {fspath(path)}: {cause}") from cause
+        return cls.from_arrow(schema, table, strict)
+
+    def add_jsonl(self, source: Source, strict: bool = False) -> LoadReport:
+        """Add subscriptions from JSON lines; return what was added and what was left out, and why."""
+        report = LoadReport(source_name(source))
+        rows = [
+            (line, row.get("id"), row.get("filter"), set(row) - {"id", "filter"})
+            for line, row in read_objects(source, report)
+        ]
+        good = []
+        for line, id, text, more in rows:
+            if more:
+                report.reject(line, id, f"unknown field {min(more)!r}{suggestion(min(more), ('id', 'filter'))}")
+            else:
+                good.append((line, id, text))
+        return self._add_rows(good, report, strict)
+
+    def add_arrow(self, table: pa.Table, strict: bool = False) -> LoadReport:
+        """Add subscriptions from a table with the columns `id` and `filter`."""
+        for name in ("id", "filter"):
+            if name not in table.column_names:
+                raise SchemaError(f"the table has no column {name!r}; its columns are {', '.join(table.column_names)}")
+        rows = zip(range(1, table.num_rows + 1), table["id"].to_pylist(), table["filter"].to_pylist(), strict=True)
+        return self._add_rows(rows, LoadReport("the given table"), strict)
+
+    def _add_rows(self, rows: Iterable[tuple[int, Any, Any]], report: LoadReport, strict: bool) -> LoadReport:
+        """Compile all rows, then add the good ones: a strict load that fails has changed nothing."""
+        ready: list[tuple[Id, str, list[Clause]]] = []
+        line_of: dict[Id, int] = {}
+        for line, id, text in rows:
+            try:
+                id = self._new_id(id)
+                if id in line_of:
+                    raise DataError(f"the id {id!r} is already on line {line_of[id]}; keep one of them")
+                ready.append((id, text, self._compile(text)))
+                line_of[id] = line
+            except EventsieveError as problem:
+                report.reject(line, id if isinstance(id, int | str) else None, problem)
+        report.added = len(ready)
+        report.problems.sort(key=lambda problem: problem.line)
+        report.close(strict)
+        for id, text, clauses in ready:
+            self._put(id, text, clauses)
+        return report
+
+    # -- storing -----------------------------------------------------------------------------------------
+
+    def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return the collection as a little JSON and named arrays; `from_stored` reads them back."""
+        columns = {name: getattr(self, "_" + name).view for name in _COLUMNS}
+        meta = {
+            "schema": self.schema.to_json(),
+            "codes": {str(a): self.codes.values(a) for a in self.codes.attributes()},
+            "patterns": [list(pattern) for pattern in self.residuals.patterns],
+            "one_clause_each": self.one_clause_each,
+            "dead_predicates": self._dead_predicates,
+        }
+        columns["free_slots"] = np.array(self._free_slots, np.int64)
+        columns["free_clauses"] = np.array(self._free_clauses, np.int64)
+        columns["unbounded"] = np.array(sorted(self.unbounded), np.int64)
+        columns |= {f"residuals/{name}": array for name, array in self.residuals.arrays().items()}
+        columns |= stored_texts("texts", self._texts.frozen(self.n_slots))
+        columns |= stored_ids(self.ids_by_slot)
+        return meta, columns
+
+    @classmethod
+    def from_stored(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Subscriptions:
+        """Take up what `to_arrays` gave, without copying the arrays."""
+        subs = cls(Schema.from_json(meta["schema"]))
+        for name in _COLUMNS:
+            setattr(subs, "_" + name, GrowingArray(arrays[name]))
+        for a, values in meta["codes"].items():
+            subs.codes.assign_all(int(a), values)
+        patterns = [Pattern(*pattern) for pattern in meta["patterns"]]
+        residual_arrays = {name[10:]: array for name, array in arrays.items() if name.startswith("residuals/")}
+        subs.residuals = ResidualTable.from_arrays(residual_arrays, patterns)
+        subs.one_clause_each, subs._dead_predicates = meta["one_clause_each"], meta["dead_predicates"]
+        subs._free_slots, subs._free_clauses = arrays["free_slots"].tolist(), arrays["free_clauses"].tolist()
+        subs.unbounded = set(arrays["unbounded"].tolist())
+        subs._texts = Texts(restored_texts("texts", arrays))
+        subs.ids_by_slot = restored_ids(arrays, subs.n_slots)
+        subs.ids_by_slot.forget(subs._free_slots)
+        subs.report = LoadReport("a snapshot", len(subs))
+        return subs
+
+    # -- inside ------------------------------------------------------------------------------------------
+
+    def _find(self, id: Id) -> int | None:
+        slot = self.ids_by_slot.slot(id)
+        return slot if slot is not None and self._first_clause.view[slot] >= 0 else None
+
+    def _new_id(self, given: Any) -> Id:
+        id = checked_id(given)
+        if self._find(id) is not None:
+            raise DataError(f"the id {id!r} is taken; replace() changes an existing subscription")
+        return id
+
+    def _compile(self, text: Any) -> list[Clause]:
+        if not isinstance(text, str):
+            raise DataError(f"a filter is a text, not {text!r} ({type(text).__name__})")
+        return compile_filter(parse(text, self.schema), self.schema, self.codes)
+
+    def _condition_at(self, slot: int) -> Condition:
+        text = self._texts.get(slot)
+        if text is not None:
+            return parse(text, self.schema)
+        (clause,) = self.clauses_of(slot)
+        bounds = range(self._start.view[clause], self._stop.view[clause])
+        columns = (self._attribute.view, self._low.view, self._high.view)
+        return from_bounds(self.schema, [tuple(column[p].item() for column in columns) for p in bounds], self.codes)
+
+    def _put(self, id: Id, text: str | None, clauses: list[Clause]) -> int:
+        """Store a subscription whose id is new."""
+        slot = self._free_slots.pop() if self._free_slots else self.n_slots
+        self._first_clause.resize(max(self.n_slots, slot + 1), -1)
+        self.ids_by_slot.set([slot], [id])
+        self._texts.set(slot, text)
+        for clause in reversed(clauses):
+            at = self._free_clauses.pop() if self._free_clauses else len(self._start)
+            for column in (self._start, self._stop, self._subscription_of_clause, self._next_clause):
+                column.resize(max(len(column), at + 1))
+            self._start.view[at] = len(self._attribute)
+            self._stop.view[at] = len(self._attribute) + len(clause.bounds)
+            self._attribute.extend(np.array([bound.attribute for bound in clause.bounds], np.int32))
+            self._low.extend(np.array([bound.low for bound in clause.bounds], np.float64))
+            self._high.extend(np.array([bound.high for bound in clause.bounds], np.float64))
+            self._subscription_of_clause.view[at] = slot
+            self._next_clause.view[at] = self._first_clause.view[slot]
+            self._first_clause.view[slot] = at
+            self.residuals.set(at, clause.residual)
+            if not clause.bounds:
+                self.unbounded.add(at)
+            self.one_clause_each &= at == slot and len(clauses) == 1
+        return slot
+
+    def _extend_columns(self, ids: list[Id], others: Subscriptions) -> NDArray[np.int32]:
+        """Add one clause per id, all at once. Free slots and free clauses are used in step with each other."""
+        theirs = others.table()
+        source = np.flatnonzero(others._first_clause.view >= 0)
+        length = theirs.stop[source] - theirs.start[source]
+        picked = np.repeat(theirs.start[source] - (np.cumsum(length) - length), length) + np.arange(length.sum())
+        slots = _claim(self._free_slots, self.n_slots, len(ids))
+        clauses = _claim(self._free_clauses, len(self._start), len(ids))
+        self._first_clause.resize(max(self.n_slots, int(slots.max(initial=-1)) + 1), -1)
+        for column in (self._start, self._stop, self._subscription_of_clause, self._next_clause):
+            column.resize(max(len(column), int(clauses.max(initial=-1)) + 1))
+        begin = len(self._attribute) + np.cumsum(length) - length
+        self._start.view[clauses], self._stop.view[clauses] = begin, begin + length
+        self._subscription_of_clause.view[clauses] = slots
+        self._next_clause.view[clauses] = -1
+        self._first_clause.view[slots] = clauses
+        self._attribute.extend(theirs.attribute[picked])
+        self._low.extend(theirs.low[picked])
+        self._high.extend(theirs.high[picked])
+        self.one_clause_each &= bool(np.array_equal(slots, clauses))
+        self.ids_by_slot.set(slots, ids)
+        if not others._texts.empty:
+            for slot, theirs_slot in zip(slots.tolist(), source.tolist(), strict=True):
+                self._texts.set(slot, others._texts.get(theirs_slot))
+        return clauses
+
+    def _translated(self, others: Subscriptions, id: Id) -> list[Clause]:
+        """Compile another collection's subscription for this one, whose codes differ."""
+        return compile_filter(others.condition(id), self.schema, self.codes)
+
+    def _code_texts(self, columns: list[NDArray[Any]], texts: Mapping[str, Sequence[str]] | None) -> None:
+        attribute, low, high = columns
+        for a, kind in enumerate(self.schema.types):
+            if not isinstance(kind, Text):
+                continue
+            at = np.flatnonzero(attribute == a)
+            if at.size and np.any(low[at] != high[at]):
+                raise DataError(f"attribute {self.schema.names[a]!r} is text: its low and high must be the same position in texts")
+            if at.size:
+                low[at] = high[at] = code_positions(self.schema, a, low[at], texts, self.codes)
+
+
+def _growing(dtype: Any) -> GrowingArray:
+    return GrowingArray(np.empty(0, dtype))
+
+
+def _claim(free: list[int], size: int, count: int) -> NDArray[np.int32]:
+    """Take `count` slots: free ones first, then new ones behind the `size` there are."""
+    reused = [free.pop() for _ in range(min(count, len(free)))]
+    return np.concatenate([np.array(reused, np.int32), np.arange(size, size + count - len(reused), dtype=np.int32)])
