@@ -1,0 +1,338 @@
+"""Bucket lists: the ends of intervals, sorted into cells, in flat arrays that stay contiguous while they change.
+
+Slots are cut into blocks. Each block and attribute has two lists, one of low ends and one of high ends. A list is
+one contiguous run of entries in a pool, cell after cell, so "every end above this cell" is a single sweep over
+memory. An entry is the slot's place within its block, which fits 16 bits: half the memory to read, and the bits to
+mark for one block stay in the first-level cache. The exact bounds stand beside the entries and are read only in
+the cell of the value itself.
+
+Order within a cell is free. An insertion uses that: a gap at the end of a cell is opened by moving, in each later
+cell, only as many entries as the gap is wide from its front to its end. (Chains of overflow chunks would make
+insertion cheaper, and every match would pay for following them.)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eventsieve._kernels.compiler import inlined, kernel
+from eventsieve._kernels.positions import cell_at, position_of
+
+if TYPE_CHECKING:
+    from eventsieve.model.columns import ClauseTable
+    from eventsieve.model.transform import TransformTable
+
+BLOCK_BITS = 15
+BLOCK_SLOTS = 1 << BLOCK_BITS
+"""Slots per block. A list then has at most 32,768 entries, so cell offsets fit 16 bits too, end included."""
+LOW = 0
+HIGH = 1
+
+_WORD_SHIFT = np.uint64(6)
+_LOW_BITS = np.uint64(63)
+_ONE = np.uint64(1)
+
+
+class BucketRule(NamedTuple):
+    """What decides the entries of a predicate."""
+
+    table: TransformTable
+    n_cells: int
+    open_low: bool
+    """Low ends at -inf have an entry too."""
+    open_high: bool
+    """High ends at inf have an entry too."""
+
+
+class BucketLists(NamedTuple):
+    """List i = 2 * (block * n_attributes + attribute) + side. Its cell c holds the entries
+    start[i] + cell_start[i, c] up to start[i] + cell_start[i, c + 1]."""
+
+    start: NDArray[np.int64]  # (n_lists,)
+    room: NDArray[np.int32]  # (n_lists,), entries the list may have before it must move
+    cell_start: NDArray[np.uint16]  # (n_lists, n_cells + 1)
+    place: NDArray[np.uint16]  # (n_pool,), the entry's slot within its block
+    bound: NDArray[np.float64]  # (n_pool,), the entry's end
+    used: NDArray[np.int64]  # (1,), the pool behind this is free
+
+
+class Ends(NamedTuple):
+    """Entries on their way into or out of the lists, by rising key = list * n_cells + cell."""
+
+    key: NDArray[np.int64]
+    place: NDArray[np.uint16]
+    bound: NDArray[np.float64]
+
+
+# -- matching ------------------------------------------------------------------------------------------------
+
+
+@inlined
+def cell_of_value(rule: BucketRule, a: int, value: float) -> int:
+    return cell_at(position_of(rule.table, a, value), rule.n_cells)
+
+
+@kernel
+def set_places(place: NDArray[np.uint16], first: int, stop: int, out_words: NDArray[np.uint64]) -> None:
+    """Set the bit of every entry from first to stop."""
+    # Unsigned positions spare the compiler Python's negative indexing: this loop is half as long for it.
+    for i in range(np.uint64(first), np.uint64(stop)):
+        bit = np.uint64(place[i])
+        out_words[bit >> _WORD_SHIFT] |= _ONE << (bit & _LOW_BITS)
+
+
+@kernel
+def clear_places(place: NDArray[np.uint16], first: int, stop: int, out_words: NDArray[np.uint64]) -> None:
+    """Clear the bit of every entry from first to stop."""
+    for i in range(np.uint64(first), np.uint64(stop)):
+        bit = np.uint64(place[i])
+        out_words[bit >> _WORD_SHIFT] &= ~(_ONE << (bit & _LOW_BITS))
+
+
+@kernel
+def set_places_within(
+    lists: BucketLists, first: int, stop: int, least: float, most: float, out_words: NDArray[np.uint64]
+) -> None:
+    """Set the bit of the entries from first to stop whose bound is in least..most."""
+    for i in range(np.uint64(first), np.uint64(stop)):
+        bit = np.uint64(lists.place[i])
+        bound = lists.bound[i]
+        # The comparison becomes the bit itself: a branch would be guessed wrong every other time.
+        out_words[bit >> _WORD_SHIFT] |= np.uint64(least <= bound <= most) << (bit & _LOW_BITS)
+
+
+@kernel
+def clear_places_within(
+    lists: BucketLists, first: int, stop: int, least: float, most: float, out_words: NDArray[np.uint64]
+) -> None:
+    """Clear the bit of the entries from first to stop whose bound is in least..most."""
+    for i in range(np.uint64(first), np.uint64(stop)):
+        bit = np.uint64(lists.place[i])
+        bound = lists.bound[i]
+        out_words[bit >> _WORD_SHIFT] &= ~(np.uint64(least <= bound <= most) << (bit & _LOW_BITS))
+
+
+# -- building ------------------------------------------------------------------------------------------------
+
+
+@inlined
+def key_of_end(rule: BucketRule, n_attributes: int, s: int, a: int, side: int, bound: float) -> int:
+    """Return the key of one end, or -1 if the rule gives it no entry."""
+    if side == LOW and bound == -np.inf and not rule.open_low:
+        return -1
+    if side == HIGH and bound == np.inf and not rule.open_high:
+        return -1
+    return (2 * ((s >> BLOCK_BITS) * n_attributes + a) + side) * rule.n_cells + cell_of_value(rule, a, bound)
+
+
+@kernel
+def count_ends(rule: BucketRule, clauses: ClauseTable, n_attributes: int, lists: BucketLists) -> None:
+    """Count the ends of all clauses by list and cell."""
+    for s in range(clauses.start.shape[0]):
+        for p in range(clauses.start[s], clauses.stop[s]):
+            for side in range(2):
+                bound = clauses.low[p] if side == LOW else clauses.high[p]
+                key = key_of_end(rule, n_attributes, s, clauses.attribute[p], side, bound)
+                if key >= 0:
+                    lists.cell_start[key // rule.n_cells, key % rule.n_cells] += np.uint16(1)
+
+
+@kernel
+def lay_out(lists: BucketLists) -> int:
+    """Turn counts by cell into the ends of cells, and put the lists one behind the other; return their total."""
+    total = 0
+    n_cells = lists.cell_start.shape[1] - 1
+    for i in range(lists.start.shape[0]):
+        size = 0
+        for c in range(n_cells):
+            size += lists.cell_start[i, c]
+            lists.cell_start[i, c] = size
+        lists.cell_start[i, n_cells] = size
+        lists.start[i] = total
+        lists.room[i] = size
+        total += size
+    return total
+
+
+@kernel
+def fill_ends(rule: BucketRule, clauses: ClauseTable, n_attributes: int, lists: BucketLists) -> None:
+    """Write all entries. Each moves the end of its cell down, which leaves the cell's start behind."""
+    for s in range(clauses.start.shape[0]):
+        for p in range(clauses.start[s], clauses.stop[s]):
+            for side in range(2):
+                bound = clauses.low[p] if side == LOW else clauses.high[p]
+                key = key_of_end(rule, n_attributes, s, clauses.attribute[p], side, bound)
+                if key >= 0:
+                    i = key // rule.n_cells
+                    lists.cell_start[i, key % rule.n_cells] -= np.uint16(1)
+                    at = lists.start[i] + lists.cell_start[i, key % rule.n_cells]
+                    lists.place[at] = s & (BLOCK_SLOTS - 1)
+                    lists.bound[at] = bound
+
+
+# -- changing ------------------------------------------------------------------------------------------------
+
+
+@kernel
+def ends_of(rule: BucketRule, clauses: ClauseTable, n_attributes: int, slots: NDArray[np.int32]) -> Ends:
+    """Return the ends of the clauses at `slots`, sorted."""
+    most = 0
+    for s in slots:
+        most += 2 * (clauses.stop[s] - clauses.start[s])
+    key = np.empty(most, np.int64)
+    place = np.empty(most, np.uint16)
+    bound = np.empty(most, np.float64)
+    n_ends = 0
+    for s in slots:
+        for p in range(clauses.start[s], clauses.stop[s]):
+            for side in range(2):
+                end = clauses.low[p] if side == LOW else clauses.high[p]
+                found = key_of_end(rule, n_attributes, s, clauses.attribute[p], side, end)
+                if found >= 0:
+                    key[n_ends] = found
+                    place[n_ends] = s & (BLOCK_SLOTS - 1)
+                    bound[n_ends] = end
+                    n_ends += 1
+    order = np.argsort(key[:n_ends])
+    return Ends(key[order], place[order], bound[order])
+
+
+@inlined
+def run_stop(ends: Ends, first: int, n_cells: int) -> int:
+    """Return where the ends of the list that ends[first] belongs to stop."""
+    past = (ends.key[first] // n_cells + 1) * n_cells
+    stop = first + 1
+    while stop < ends.key.shape[0] and ends.key[stop] < past:
+        stop += 1
+    return stop
+
+
+@kernel
+def missing_room(ends: Ends, lists: BucketLists) -> int:
+    """Return how much longer the pool must be for `insert_ends` to succeed; 0 if it will."""
+    n_cells = lists.cell_start.shape[1] - 1
+    needed = lists.used[0] - lists.place.shape[0]
+    first = 0
+    while first < ends.key.shape[0]:
+        stop = run_stop(ends, first, n_cells)
+        i = ends.key[first] // n_cells
+        size = np.int64(lists.cell_start[i, n_cells]) + stop - first
+        if size > lists.room[i]:
+            needed += grown(size)
+        first = stop
+    return max(needed, 0)
+
+
+@inlined
+def grown(size: int) -> int:
+    """Return the room given to a list of this size that has to move."""
+    return size + (size >> 2) + 4
+
+
+@kernel
+def insert_ends(ends: Ends, lists: BucketLists) -> None:
+    """Put entries into their cells. Lists that are full move to the end of the used pool first."""
+    n_cells = lists.cell_start.shape[1] - 1
+    first = 0
+    while first < ends.key.shape[0]:
+        stop = run_stop(ends, first, n_cells)
+        i = ends.key[first] // n_cells
+        size = np.int64(lists.cell_start[i, n_cells])
+        if size + stop - first > lists.room[i]:
+            _move_list(lists, i, size, grown(size + stop - first))
+        _open_gaps(ends, first, stop, lists, i)
+        first = stop
+
+
+@kernel
+def _move_list(lists: BucketLists, i: int, size: int, room: int) -> None:
+    old = lists.start[i]
+    new = lists.used[0]
+    for j in range(size):
+        lists.place[new + j] = lists.place[old + j]
+        lists.bound[new + j] = lists.bound[old + j]
+    lists.start[i] = new
+    lists.room[i] = room
+    lists.used[0] = new + room
+
+
+@kernel
+def _open_gaps(ends: Ends, first: int, stop: int, lists: BucketLists, i: int) -> None:
+    """Insert ends[first:stop] into list i, from its last cell down to the first one that changes."""
+    n_cells = lists.cell_start.shape[1] - 1
+    cells = lists.cell_start[i]
+    base = lists.start[i]
+    gap = stop - first
+    cells[n_cells] += gap
+    cell_stop = np.int64(cells[n_cells]) - gap
+    for c in range(n_cells - 1, ends.key[first] % n_cells - 1, -1):
+        cell_first = np.int64(cells[c])
+        own = 0
+        while own < gap and ends.key[first + gap - own - 1] % n_cells == c:
+            own += 1
+        gap -= own
+        # The cell moves up by what comes before it: its front goes to its end. What is new stands behind that.
+        for j in range(min(gap, cell_stop - cell_first)):
+            to = base + max(cell_stop, cell_first + gap) + j
+            lists.place[to] = lists.place[base + cell_first + j]
+            lists.bound[to] = lists.bound[base + cell_first + j]
+        for j in range(own):
+            to = base + cell_stop + gap + j
+            lists.place[to] = ends.place[first + gap + j]
+            lists.bound[to] = ends.bound[first + gap + j]
+        cells[c] = cell_first + gap
+        cell_stop = cell_first
+
+
+@kernel
+def delete_ends(ends: Ends, lists: BucketLists) -> None:
+    """Take entries out of their cells and close the gaps."""
+    n_cells = lists.cell_start.shape[1] - 1
+    first = 0
+    while first < ends.key.shape[0]:
+        stop = run_stop(ends, first, n_cells)
+        i = ends.key[first] // n_cells
+        base = lists.start[i]
+        size = np.int64(lists.cell_start[i, n_cells])
+        gone = np.empty(stop - first + 1, np.int64)
+        for j in range(first, stop):
+            gone[j - first] = _find(lists, i, ends.key[j] % n_cells, ends.place[j])
+        gone[stop - first] = base + size
+        gone.sort()
+        for j in range(stop - first):
+            for at in range(gone[j] + 1, gone[j + 1]):
+                lists.place[at - j - 1] = lists.place[at]
+                lists.bound[at - j - 1] = lists.bound[at]
+        below = 0
+        for c in range(n_cells + 1):
+            while first + below < stop and ends.key[first + below] % n_cells < c:
+                below += 1
+            lists.cell_start[i, c] -= below
+        first = stop
+
+
+@kernel
+def _find(lists: BucketLists, i: int, c: int, place: int) -> int:
+    """Return where the entry of a slot stands in a cell that has it."""
+    at = lists.start[i] + np.int64(lists.cell_start[i, c])
+    while lists.place[at] != place:
+        at += 1
+    return at
+
+
+@kernel
+def repack(lists: BucketLists, out_place: NDArray[np.uint16], out_bound: NDArray[np.float64]) -> None:
+    """Move all lists into a new pool without the room that moved lists left behind."""
+    n_cells = lists.cell_start.shape[1] - 1
+    new = 0
+    for i in range(lists.start.shape[0]):
+        old = lists.start[i]
+        for j in range(np.int64(lists.cell_start[i, n_cells])):
+            out_place[new + j] = lists.place[old + j]
+            out_bound[new + j] = lists.bound[old + j]
+        lists.start[i] = new
+        new += lists.room[i]
+    lists.used[0] = new

@@ -1,0 +1,150 @@
+"""What REIN and its variants keep: two bucket lists per attribute, and the null bitsets.
+
+The arrays and everything that runs over them are in `_kernels.buckets` and `_kernels.bop`; here they are made, given
+room, changed and stored. The variants differ only in how they walk the lists.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eventsieve._kernels.buckets import (
+    BucketLists,
+    BucketRule,
+    count_ends,
+    delete_ends,
+    ends_of,
+    fill_ends,
+    insert_ends,
+    lay_out,
+    missing_room,
+    repack,
+)
+from eventsieve.matchers.base import Matcher
+from eventsieve.matchers.bop import NullBitsets
+from eventsieve.model.columns import flat
+from eventsieve.model.transform import TransformChoice, TransformTable, choose_distributions, transform_table
+
+MOST_BUCKETS = 1 << 20
+_QUANTILES = 257
+"""Knots per attribute of a learned transform."""
+
+
+class ReinIndex(Matcher):
+    """Base of REIN and its variants. Subclasses say which open ends need an entry, and match."""
+
+    buckets: int
+    transform: TransformChoice
+    _rule: BucketRule
+    _lists: BucketLists
+    _nulls: NullBitsets
+
+    @abstractmethod
+    def _open_ends(self) -> tuple[bool, bool]:
+        """Return whether low ends at -inf, and high ends at inf, need an entry."""
+
+    def _set_cells(self, buckets: int, transform: TransformChoice) -> None:
+        if not 1 <= buckets <= MOST_BUCKETS:
+            raise ValueError(f"buckets must be from 1 to {MOST_BUCKETS}, not {buckets}")
+        self.buckets = int(buckets)
+        self.transform = transform
+
+    def _build(self) -> None:
+        distributions = choose_distributions(self.transform, self.n_attributes, self._learned)
+        self._take_rule(transform_table(self.domains, distributions))
+        self._nulls = NullBitsets(self.n_attributes)
+        self._nulls.insert(self.clauses, np.arange(self.n_slots, dtype=np.int32))
+        self._lists = _empty_lists(self.buckets)
+        self._add_lists()
+        count_ends(self._rule, self.clauses, self.n_attributes, self._lists)
+        self._give_pool(lay_out(self._lists))
+        fill_ends(self._rule, self.clauses, self.n_attributes, self._lists)
+        self._lists.used[0] = self._lists.place.size
+
+    def _insert(self, slots: NDArray[np.int32]) -> None:
+        self._nulls.insert(self.clauses, slots)
+        self._add_lists()
+        ends = ends_of(self._rule, self.clauses, self.n_attributes, slots)
+        missing = missing_room(ends, self._lists)
+        if missing:
+            self._grow_pool(missing)
+        insert_ends(ends, self._lists)
+
+    def _delete(self, slots: NDArray[np.int32]) -> None:
+        self._nulls.delete(self.clauses, slots)
+        delete_ends(ends_of(self._rule, self.clauses, self.n_attributes, slots), self._lists)
+
+    def _arrays(self) -> Mapping[str, NDArray[Any]]:
+        table = {f"transform_{name}": column for name, column in self._rule.table._asdict().items()}
+        return {**self._lists._asdict(), **self._nulls.arrays(), **table}
+
+    def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._take_rule(
+            TransformTable(
+                flat(arrays["transform_start"], np.int32),
+                flat(arrays["transform_value"], np.float64),
+                flat(arrays["transform_position"], np.float64),
+                flat(arrays["transform_slope"], np.float64),
+            )
+        )
+        self._nulls = NullBitsets(self.n_attributes)
+        self._nulls.restore(arrays)
+        self._lists = BucketLists(
+            flat(arrays["start"], np.int64),
+            flat(arrays["room"], np.int32),
+            flat(arrays["cell_start"], np.uint16),
+            flat(arrays["place"], np.uint16),
+            flat(arrays["bound"], np.float64),
+            flat(arrays["used"], np.int64),
+        )
+
+    def _describe(self) -> dict[str, Any]:
+        entries = int(self._lists.cell_start[:, -1].sum(dtype=np.int64))
+        return {"blocks": self._nulls.n_blocks, "entries": entries, "spare_entries": self._lists.place.size - entries}
+
+    def _take_rule(self, table: TransformTable) -> None:
+        self._rule = BucketRule(table, self.buckets, *self._open_ends())
+
+    def _learned(self, a: int) -> NDArray[np.float64]:
+        """Return quantiles of the ends that clauses have on an attribute."""
+        asked = self.clauses.attribute == a
+        ends = np.concatenate([self.clauses.low[asked], self.clauses.high[asked]])
+        ends = ends[np.isfinite(ends)]
+        return np.quantile(ends, np.linspace(0.0, 1.0, _QUANTILES)) if ends.size else ends
+
+    def _add_lists(self) -> None:
+        """Give every block its lists, empty."""
+        more = 2 * self.n_attributes * self._nulls.n_blocks - self._lists.start.size
+        if more > 0:
+            lists = self._lists
+            self._lists = lists._replace(
+                start=np.concatenate([lists.start, np.zeros(more, np.int64)]),
+                room=np.concatenate([lists.room, np.zeros(more, np.int32)]),
+                cell_start=np.concatenate([lists.cell_start, np.zeros((more, self.buckets + 1), np.uint16)]),
+            )
+
+    def _give_pool(self, size: int) -> None:
+        self._lists = self._lists._replace(place=np.zeros(size, np.uint16), bound=np.zeros(size, np.float64))
+
+    def _grow_pool(self, missing: int) -> None:
+        """Replace the pool by a larger one, without the room that moved lists left behind."""
+        old = self._lists
+        in_use = int(old.room.sum(dtype=np.int64))
+        self._give_pool(in_use + max(missing + int(old.used[0]) - in_use, in_use // 8) + 1024)
+        repack(old, self._lists.place, self._lists.bound)
+
+
+def _empty_lists(buckets: int) -> BucketLists:
+    return BucketLists(
+        np.zeros(0, np.int64),
+        np.zeros(0, np.int32),
+        np.zeros((0, buckets + 1), np.uint16),
+        np.zeros(0, np.uint16),
+        np.zeros(0, np.float64),
+        np.zeros(1, np.int64),
+    )
