@@ -7,9 +7,9 @@ compiled path: an explanation that contradicts a match would show a bug in one o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -52,7 +52,7 @@ class PredicateReport:
     """How far a failed number is from the nearest one that would do (microseconds for time); 0 is on an open end."""
     miss: float = math.inf
     """The distance relative to the attribute's domain, or to the size of the numbers where none is declared."""
-    unit: str = ""
+    is_time: bool = False
 
     def __str__(self) -> str:
         if self.attribute is None:
@@ -60,16 +60,16 @@ class PredicateReport:
         if self.value is None:
             return f"{self.predicate}: {self.attribute} is absent"
         shown = f"{self.predicate}: {self.attribute} is {_shown(self.value)}"
-        if self.holds:
-            return f"{shown}, in {self.interval}"
-        return f"{shown}, not in {self.interval}{self._by_how_much()}"
+        if not self.interval:
+            return shown
+        return f"{shown}, {'in' if self.holds else 'not in'} {self.interval}{self._by_how_much()}"
 
     def _by_how_much(self) -> str:
         if self.distance is None:
             return ""
         if self.distance == 0:
-            return ", on its open end"
-        return f", off by {timedelta(microseconds=self.distance) if self.unit == 'us' else _shown(self.distance)}"
+            return ", just outside"
+        return f", off by {timedelta(microseconds=self.distance) if self.is_time else self.distance}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -144,7 +144,9 @@ def explain_condition(condition: Condition, schema: Schema, event: Mapping[str, 
 # -- the tree ----------------------------------------------------------------------------------------------
 
 
-def _explained(condition: Condition, schema: Schema, event: Mapping[str, Any], negated: bool) -> Group | PredicateReport:
+def _explained(
+    condition: Condition, schema: Schema, event: Mapping[str, Any], negated: bool
+) -> Group | PredicateReport:
     """Push negations down to the predicates, where a distance means something, and evaluate on the way up."""
     if isinstance(condition, Not):
         return _explained(condition.part, schema, event, not negated)
@@ -193,7 +195,7 @@ def _report(condition: Predicate, schema: Schema, event: Mapping[str, Any], nega
         return PredicateReport(text, None, None, "", condition.value != negated)
     name, kind = condition.attribute, schema[condition.attribute]
     raw = event.get(name)
-    interval = _interval(condition, kind, negated)
+    interval = _interval(condition, negated)
     if isinstance(condition, IsNull):
         return PredicateReport(text, name, raw, interval, (raw is None) != negated)
     if raw is None:
@@ -203,8 +205,8 @@ def _report(condition: Predicate, schema: Schema, event: Mapping[str, Any], nega
     if holds or isinstance(kind, Text):
         return PredicateReport(text, name, raw, interval, holds)
     distance = _distance(condition, kind, value, negated)
-    unit = "us" if isinstance(kind, Time) else ""
-    return PredicateReport(text, name, raw, interval, holds, distance, _relative(kind, value, distance), unit)
+    miss = _relative(kind, value, distance)
+    return PredicateReport(text, name, raw, interval, holds, distance, miss, isinstance(kind, Time))
 
 
 def _comparable(kind: AttributeType, name: str, raw: Any) -> Any:
@@ -287,24 +289,24 @@ def _relative(kind: AttributeType, value: Any, distance: float | None) -> float:
 # -- intervals for people ----------------------------------------------------------------------------------
 
 
-def _interval(condition: Predicate, kind: AttributeType, negated: bool) -> str:
-    """Return the values for which a predicate is true, as mathematics writes them."""
+def _interval(condition: Predicate, negated: bool) -> str:
+    """Return the values for which a predicate is true; nothing where the predicate itself says it best."""
     match condition:
         case Comparison(_, "=" | "!=" as operator, value):
-            return ("not " if (operator == "!=") != negated else "") + f"{{{literal(value)}}}"
+            return _listed([value], (operator == "!=") != negated)
         case Comparison(_, operator, value):
             return _half_line(operator, literal(value), negated)
+        case Between(_, low, high) if negated:
+            return f"(-inf, {literal(low)}) or ({literal(high)}, inf)"
         case Between(_, low, high):
-            return ("not " if negated else "") + f"[{literal(low)}, {literal(high)}]"
+            return f"[{literal(low)}, {literal(high)}]"
         case In(_, values):
-            return ("not " if negated else "") + "{" + ", ".join(map(literal, values)) + "}"
-        case Flag():
-            return "{FALSE}" if negated else "{TRUE}"
-        case IsNull():
-            return "{present}" if negated else "{absent}"
-        case Like(_, pattern) | Regexp(_, pattern):
-            return ("no text" if negated else "texts") + f" like {literal(pattern)}"
+            return _listed(values, negated)
     return ""
+
+
+def _listed(values: Sequence[Value], negated: bool) -> str:
+    return ("all but " if negated else "") + "{" + ", ".join(map(literal, values)) + "}"
 
 
 def _half_line(operator: str, end: str, negated: bool) -> str:
