@@ -15,8 +15,8 @@ def filter_texts(workload: Workload, seed: int = 1) -> Iterator[tuple[int, str]]
     """Yield (id, filter) for the subscriptions of `subscription_arrays(seed)`, in order.
 
     >>> from eventsieve.workload import standard
-    >>> next(filter_texts(standard("gem", n=1, k=2)))
-    (0, 'a0 BETWEEN 2 AND 24 AND a11 BETWEEN 1 AND 24')
+    >>> next(filter_texts(standard("gem", n=1, k=2, single=0.1)))
+    (0, 'a16 BETWEEN 18 AND 20 AND a25 BETWEEN 15 AND 17')
     """
     schema, texts = workload.schema(), workload.texts()
     start, attribute, low, high = (column.tolist() for column in workload.subscription_arrays(seed))
@@ -32,9 +32,7 @@ def event_rows(workload: Workload, count: int, seed: int = 1) -> Iterator[dict[s
     """Yield the events of `events(count, seed)` as dicts that JSON can hold; times are ISO texts."""
     events = workload.events(count, seed)
     for e in range(count):
-        yield {
-            name: value.isoformat() if isinstance(value, datetime) else value for name, value in events[e].items()
-        }
+        yield {name: value.isoformat() if isinstance(value, datetime) else value for name, value in events[e].items()}
 
 
 def _predicate(name: str, kind: AttributeType, low: float, high: float, texts: list[str] | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import Field, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -97,11 +97,11 @@ class Workload:
 
         A width replaces a match rate and the other way round.
         """
-        names = [parameter.name for parameter in fields(self) if parameter.name not in ("name", "matcher_params")]
+        known = {parameter.name: parameter for parameter in fields(self) if parameter.name in self.parameters()}
         for name in settings:
-            if name not in names:
-                raise DataError(f"workload {self.name!r} has no parameter {name!r}{suggestion(name, names)}")
-        changes = {name: _read(name, value) for name, value in settings.items()}
+            if name not in known:
+                raise DataError(f"workload {self.name!r} has no parameter {name!r}{suggestion(name, known)}")
+        changes = {name: _read(known[name], value) for name, value in settings.items()}
         if changes.get("match_rate") is not None:
             changes.setdefault("width", "tuned")
         elif "width" in changes:
@@ -206,16 +206,17 @@ def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
         raise DataError(f"{name} = {value!r} is not known; the choices are {', '.join(choices)}")
 
 
-def _read(name: str, value: Any) -> Any:
-    """Return a setting as the type of its parameter; `none` empties one that may be empty."""
-    if not isinstance(value, str):
+def _read(parameter: Field[Any], value: Any) -> Any:
+    """Return a setting as the type that the parameter is declared with."""
+    declared = str(parameter.type)
+    if "str" in declared or (value is None and "None" in declared):
         return value
-    if name in ("width", "values", "event_values", "bounds"):
-        return value
-    whole = name in ("n", "d", "k", "m", "cardinality", "decimals")
-    if value.lower() == "none" and name in ("cardinality", "decimals", "match_rate"):
-        return None
     try:
-        return int(value.replace("_", "")) if whole else float(value)
-    except ValueError:
-        raise DataError(f"{name} = {value!r} is not a {'whole number' if whole else 'number'}") from None
+        number = float(value)
+    except (TypeError, ValueError):
+        raise DataError(f"{parameter.name} = {value!r} is not a number") from None
+    if not declared.startswith("int"):
+        return number
+    if not number.is_integer():
+        raise DataError(f"{parameter.name} = {value!r} is not a whole number")
+    return int(number)

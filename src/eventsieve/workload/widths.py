@@ -55,6 +55,11 @@ class Width:
             raise DataError(f"the width {written!r} leaves the domain; a width is a share of it, between 0 and 1")
         return width
 
+    def __str__(self) -> str:
+        if self.form == "bounded":
+            return f"{self.low}..{self.high}"
+        return {"fixed": f"{self.low}", "ends": f"ends:{self.low}"}.get(self.form, self.form)
+
     def draw(self, rng: np.random.Generator, place: Floats) -> tuple[Floats, Floats]:
         """Return (low, width) in [0, 1] for predicates whose places in [0, 1) are drawn.
 
