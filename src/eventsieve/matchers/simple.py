@@ -26,7 +26,7 @@ _BLOCK = 2048
 
 
 class Head(NamedTuple):
-    """A column of one predicate per clause. A free slot asks for low = inf, which no value reaches."""
+    """A column of one predicate per clause. A free slot has low = NaN, which nothing is at or above."""
 
     attribute: NDArray[np.uint32]  # (n_slots,)
     low: NDArray[np.float32]  # (n_slots,)
@@ -44,12 +44,12 @@ class Simple(Matcher):
 
     def _insert(self, slots: NDArray[np.int32]) -> None:
         for column in self._columns:
-            column.resize(self.n_slots, np.inf if column.view.dtype == np.float32 else 0)
+            column.resize(self.n_slots, np.nan if column.view.dtype == np.float32 else 0)
         self._heads = self._views()
         _write_heads(self.clauses, self.domains, slots, *self._heads)
 
     def _delete(self, slots: NDArray[np.int32]) -> None:
-        self._heads[0].low[slots] = np.inf
+        self._heads[0].low[slots] = np.nan
 
     def _match_events(
         self, events: EventColumns, first: int, out_count: NDArray[np.int64], out_slots: NDArray[np.int32]
@@ -90,7 +90,7 @@ def _write_heads(
             elif second < 0 or share < second_width:
                 second, second_width = p, share
         if narrowest < 0:
-            out_first.low[s] = np.inf
+            out_first.low[s] = np.nan
             continue
         if second < 0:
             second = narrowest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from datetime import date, datetime
 from typing import Any
 
@@ -98,10 +99,10 @@ class Schema(Mapping[str, AttributeType]):
 
 
 def _declared(kind: AttributeType) -> dict[str, Any]:
-    """Return the fields of a type that differ from its defaults, as JSON values."""
-    shown = {}
-    for field in getattr(kind, "__dataclass_fields__", {}):
-        value = getattr(kind, field)
-        if value is not None and (field, value) != ("unit", "s") and field in ("low", "high", "unit"):
-            shown[field] = value.isoformat() if isinstance(value, datetime | date) else value
+    """Return the options of a type that differ from its defaults, as JSON values."""
+    shown: dict[str, Any] = {}
+    for option in fields(kind):
+        value = getattr(kind, option.name)
+        if value != option.default:
+            shown[option.name] = value.isoformat() if isinstance(value, datetime | date) else value
     return shown

@@ -239,14 +239,17 @@ def _quantiles(attribute: NDArray[np.int32], value: NDArray[np.float64], n_attri
 
 
 def _attribute_sets(attribute: NDArray[np.int32], first: NDArray[np.int64], size: NDArray[np.int64]) -> AttributeSets:
-    """Group clauses by a hash of their attributes: the sum of one fixed random number per attribute, mixed once more."""
+    """Group clauses by a hash of their attributes: the sum of a fixed random number each, mixed once more."""
     if first.size == 0:
         return AttributeSets((), np.empty(0, np.uint64))
     mixed = _mix(np.add.reduceat(_mix(attribute.astype(np.uint64) + np.uint64(1)), first))
     hashes, example, count = np.unique(mixed, return_index=True, return_counts=True)
     most = np.argsort(-count, kind="stable")[:SETS_KEPT]
     counts = Counter(
-        {tuple(attribute[first[c] : first[c] + size[c]].tolist()): int(n) for c, n in zip(example[most], count[most], strict=True)}
+        {
+            tuple(attribute[first[c] : first[c] + size[c]].tolist()): int(n)
+            for c, n in zip(example[most], count[most], strict=True)
+        }
     )
     return AttributeSets(_ranked(counts), hashes[:SKETCH_SIZE])
 
@@ -264,9 +267,7 @@ def _mix(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return mixed ^ (mixed >> np.uint64(31))
 
 
-def _event_facts(
-    clauses: ClauseTable, slots: NDArray[np.int64], events: EventColumns, n_attributes: int
-) -> EventFacts:
+def _event_facts(clauses: ClauseTable, slots: NDArray[np.int64], events: EventColumns, n_attributes: int) -> EventFacts:
     n_events = events.start.shape[0] - 1
     sample = slots[:: max(1, slots.size // _CLAUSE_SAMPLE)]
     predicate, first = _predicates_of(clauses, sample)
