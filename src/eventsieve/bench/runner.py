@@ -8,6 +8,7 @@ them alike; within a turn a matcher keeps its caches, as it would in use.
 from __future__ import annotations
 
 import gc
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -203,6 +204,7 @@ def _record(plan: Plan, runner: _Runner, reference_ms: NDArray[np.float64], star
     params = index.matcher.params
     if runner.entry.matcher != index.matcher.name:
         params = {"matcher": index.matcher.name, **params}  # what "auto" chose
+    params = json.loads(json.dumps(params, default=str))  # a parameter may be an object; a record holds plain values
     record = Record(
         workload=workload.name, n=workload.n, matcher=runner.entry.matcher, params=params, threads=plan.threads,
         batch=plan.batch, events=plan.events, seed=plan.seed, build_s=round(runner.build_s, 4),

@@ -61,6 +61,11 @@ _ATTRIBUTES: Final[dict[str, AttributeType]] = {
 }
 """The schema in order of popularity: what traders ask for most comes first."""
 _POSITION: Final = {name: position for position, name in enumerate(_ATTRIBUTES)}
+_MEANINGLESS: Final = (
+    "event_attribute_skew", "values", "event_values", "value_skew", "cardinality", "decimals", "single", "match_rate",
+    "bounds",
+)  # fmt: skip
+"""Parameters of plain workloads that say nothing about ticks."""
 _PRICE_LEVEL_SEED = 7
 """Price levels belong to the market, not to one draw from it: subscriptions and events share them."""
 
@@ -98,9 +103,13 @@ class Ticks(Workload):
     matcher_params: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.d != len(_ATTRIBUTES):
-            raise DataError(f"d = {self.d} cannot be changed: a tick has {len(_ATTRIBUTES)} attributes")
+            raise DataError(f"d = {self.d} cannot be: a tick has {len(_ATTRIBUTES)} attributes; change m instead")
+        super().__post_init__()
+
+    def parameters(self) -> dict[str, Any]:
+        """Return what defines the workload; the parameters of plain workloads that mean nothing here are left out."""
+        return {name: value for name, value in super().parameters().items() if name not in _MEANINGLESS}
 
     def schema(self) -> Schema:
         """Return the attributes of a tick."""
