@@ -73,9 +73,7 @@ def matches(alternatives: Sequence[Alternative], event: Mapping[str, Any]) -> bo
 
 def filter_text(alternatives: Sequence[Alternative]) -> str:
     """Return a subscription in the filter language."""
-    conjunctions = [
-        " AND ".join(test.text(name) for name, test in tests.items()) or "TRUE" for tests in alternatives
-    ]
+    conjunctions = [" AND ".join(test.text(name) for name, test in tests.items()) or "TRUE" for tests in alternatives]
     return " OR ".join(f"({conjunction})" for conjunction in conjunctions)
 
 

@@ -135,7 +135,7 @@ def test_a_snapshot_answers_alike_and_can_change(setting: Setting, tmp_path: obj
     assert pairs(loaded.match_batch(workload.events())) == truth
     loaded.extend(part(workload, np.arange(200, 300)))
     loaded.remove_many(range(50, 100))
-    after = {pair for pair in workload.truth() if 100 <= pair[1]}
+    after = {pair for pair in workload.truth() if pair[1] >= 100}
     assert pairs(loaded.match_batch(workload.events())) == after
     assert pairs(es.load(path).match_batch(workload.events())) == truth
 
@@ -164,7 +164,9 @@ def test_equals_brute_force_at_many_seeds(setting: Setting, seed: int) -> None:
 
 def part(workload: Workload, which: np.ndarray) -> es.Subscriptions:
     """Return some of the workload's subscriptions, under their numbers."""
-    source = np.concatenate([np.empty(0, np.int64), *(np.arange(workload.start[s], workload.start[s + 1]) for s in which)])
+    source = np.concatenate(
+        [np.empty(0, np.int64), *(np.arange(workload.start[s], workload.start[s + 1]) for s in which)]
+    )
     start = np.concatenate([[0], np.cumsum(np.diff(workload.start)[which])])
     source = source.astype(np.int64)
     return es.Subscriptions.from_arrays(

@@ -16,13 +16,13 @@ def checksum(data: NDArray[np.uint8]) -> int:
     whole = data.shape[0] // 8 * 8
     padded = np.zeros(8, np.uint8)
     padded[: data.shape[0] - whole] = data[whole:]
-    mixed = _fold(data[:whole].view(np.uint64), np.empty(8, np.uint64))
+    mixed = int(_fold(data[:whole].view(np.uint64), np.empty(8, np.uint64)))
     tail = int(padded.view(np.uint64)[0])
     return (mixed ^ (tail * int(_PRIME)) ^ (data.shape[0] * 0xC2B2AE3D27D4EB4F)) & 0xFFFFFFFFFFFFFFFF
 
 
 @kernel
-def _fold(words: NDArray[np.uint64], lanes: NDArray[np.uint64]) -> int:
+def _fold(words: NDArray[np.uint64], lanes: NDArray[np.uint64]) -> np.uint64:
     """Mix every word into one of eight lanes, whose chains of multiplications run side by side."""
     for lane in range(8):
         lanes[lane] = _PRIME + np.uint64(lane)

@@ -35,15 +35,16 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
 
 def _compiled(function: Callable[P, R], **more: Any) -> Callable[P, R]:
     # Numba fixes a function's cache folder when it is decorated, so the setting is ours only meanwhile.
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = cache_folder()
+    config: Any = numba.config
+    before = config.CACHE_DIR
+    config.CACHE_DIR = cache_folder()
     try:
         return cast(Callable[P, R], numba.njit(cache=True, **_FLAGS, **more)(function))
     except RuntimeError:
         # Imported from an archive (spark-submit --py-files): there is no source file to key a cache by.
         return cast(Callable[P, R], numba.njit(**_FLAGS, **more)(function))
     finally:
-        numba.config.CACHE_DIR = before
+        config.CACHE_DIR = before
 
 
 @cache

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,6 +37,8 @@ from eventsieve.model.condition import (
 )
 from eventsieve.model.schema import Schema
 from eventsieve.model.types import AttributeType, Bool, Int, Text, Time
+
+_DAY: Final = 86_400e6
 
 
 @dataclass(frozen=True)
@@ -283,7 +285,9 @@ def _relative(kind: AttributeType, value: Any, distance: float | None) -> float:
     low, high = kind.domain()
     if low is not None and high is not None and high > low:
         return distance / (high - low)
-    return distance / max(abs(float(value)), distance, 1.0) if distance else 0.0
+    # Without a domain: against the size of the value itself, and a time, whose size means nothing, against a day.
+    scale = _DAY if isinstance(kind, Time) else max(abs(float(value)), 1.0)
+    return distance / (distance + scale)
 
 
 # -- intervals for people ----------------------------------------------------------------------------------

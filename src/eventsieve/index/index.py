@@ -1,8 +1,8 @@
 """Index: subscriptions made ready for matching by one matcher.
 
-The matcher answers which clauses an event satisfies. Around it, this class turns clauses into subscriptions: it adds the
-clauses that no interval guards, runs the residual checks, reports a subscription once however many of its clauses
-match, and names it by its id. When every subscription is one plain clause, none of that costs anything.
+The matcher answers which clauses an event satisfies. Around it, this class turns clauses into subscriptions: it
+adds the clauses that no interval guards, runs the residual checks, reports a subscription once however many of its
+clauses match, and names it by its id. When every subscription is one plain clause, none of that costs anything.
 """
 
 from __future__ import annotations

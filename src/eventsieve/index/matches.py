@@ -19,7 +19,9 @@ class Matches:
     `slots` is the dense form; `ids` is made when it is first asked for.
     """
 
-    def __init__(self, event_start: NDArray[np.int64], slots: NDArray[np.int32], ids: Ids, approximate: bool = False) -> None:
+    def __init__(
+        self, event_start: NDArray[np.int64], slots: NDArray[np.int32], ids: Ids, approximate: bool = False
+    ) -> None:
         self.event_start = event_start
         self.slots = slots
         self.approximate = approximate
@@ -59,4 +61,6 @@ class Matches:
 
     def to_arrow(self) -> pa.Table:
         """Return a table of pairs with the columns event, subscription_id and match_mode."""
-        return pa.table({"event": self.event, "subscription_id": self.ids, "match_mode": self.match_mode.astype(object)})
+        return pa.table(
+            {"event": self.event, "subscription_id": self.ids, "match_mode": self.match_mode.astype(object)}
+        )

@@ -42,7 +42,9 @@ def load(path: str | PathLike[str], verify: bool = True) -> Index:
         matcher = make_matcher(meta["matcher"], **meta["params"])
         matcher.restore(_part(arrays, "matcher"), subs.table(), Domains(**_part(arrays, "domains")))
     except (KeyError, EventsieveError) as cause:
-        raise SnapshotError(f"{path} cannot be opened by this version of eventsieve: {cause}; build the index again") from cause
+        raise SnapshotError(
+            f"{path} cannot be opened by this version of eventsieve: {cause}; build the index again"
+        ) from cause
     return Index(subs, matcher)
 
 

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -113,9 +114,7 @@ class Matcher(ABC):
             return self._match_part(events)
         cuts = [n_events * part // threads for part in range(threads + 1)]
         with ThreadPoolExecutor(threads) as pool:
-            parts = list(
-                pool.map(self._match_part, (slice_events(events, a, b) for a, b in zip(cuts, cuts[1:], strict=False)))
-            )
+            parts = list(pool.map(self._match_part, (slice_events(events, a, b) for a, b in pairwise(cuts))))
         return join_results(parts)
 
     @final
@@ -187,7 +186,9 @@ class Matcher(ABC):
             out_slots = np.empty(max(room, 1), np.int32)
             reached = self._match_events(events, done, counts, out_slots)
             if reached <= done:
-                raise MatcherError(f"matcher {self.name!r} made no progress at event {done}; this is a bug, please report it")
+                raise MatcherError(
+                    f"matcher {self.name!r} made no progress at event {done}; this is a bug, please report it"
+                )
             used = int(counts[done:reached].sum())
             # A small result must not keep a large block alive.
             pieces.append(out_slots[:used] if used * 2 > out_slots.size else out_slots[:used].copy())

@@ -5,8 +5,6 @@ A row with a value that cannot be matched is left out and reported; the others g
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -80,7 +78,7 @@ def _numbers(schema: Schema, a: int, column: pa.Array, codes: Codes) -> tuple[ND
         if found is not None:
             return found
     raise SchemaError(
-        f"column {schema.names[a]!r} holds {column.type}, but attribute {schema.names[a]!r} takes {_EXPECTED[kind.kind]}; "
+        f"column {schema.names[a]!r} holds {column.type}, but the attribute of that name takes {_EXPECTED[kind.kind]}; "
         "cast the column, or declare the attribute otherwise"
     )
 

@@ -50,6 +50,4 @@ def flat(values: Any, dtype: Any) -> NDArray[Any]:
 def slice_events(events: EventColumns, first: int, stop: int) -> EventColumns:
     """Return the events first:stop as a batch of their own."""
     begin, end = events.start[first], events.start[stop]
-    return EventColumns(
-        events.start[first : stop + 1] - begin, events.attribute[begin:end], events.value[begin:end]
-    )
+    return EventColumns(events.start[first : stop + 1] - begin, events.attribute[begin:end], events.value[begin:end])

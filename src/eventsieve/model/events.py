@@ -19,7 +19,7 @@ from eventsieve.model.columns import EventColumns, flat
 from eventsieve.model.jsonl import Source, read_objects, source_name
 from eventsieve.model.report import LoadReport
 from eventsieve.model.schema import Schema
-from eventsieve.model.types import LARGEST_EXACT, Int, Text
+from eventsieve.model.types import LARGEST_EXACT, Bool, Int, Text, Time
 
 Unknown: TypeAlias = Literal["refuse", "ignore"]
 """What to do with attributes the schema does not have."""
@@ -35,7 +35,12 @@ class Events:
     """
 
     def __init__(
-        self, schema: Schema, columns: EventColumns, codes: Codes, report: LoadReport, lines: NDArray[np.int64] | None = None
+        self,
+        schema: Schema,
+        columns: EventColumns,
+        codes: Codes,
+        report: LoadReport,
+        lines: NDArray[np.int64] | None = None,
     ) -> None:
         self.schema = schema
         self.report = report
@@ -61,11 +66,11 @@ class Events:
 
     def _readable(self, a: int, number: float) -> Any:
         kind = self.schema.types[a]
-        if isinstance(kind, Text) or abs(number) > LARGEST_EXACT and isinstance(kind, Int):
+        if isinstance(kind, Text) or (isinstance(kind, Int) and abs(number) > LARGEST_EXACT):
             return self._codes.value_of(a, number)
-        if kind.kind == "bool":
+        if isinstance(kind, Bool):
             return bool(number)
-        if kind.kind == "time":
+        if isinstance(kind, Time):
             return kind.moment(number)
         return int(number) if isinstance(kind, Int) else number
 
@@ -125,7 +130,7 @@ class Events:
             elif kind.discrete and (np.any(values != np.floor(values)) or np.any(np.abs(values) > LARGEST_EXACT)):
                 bad = np.flatnonzero((values != np.floor(values)) | (np.abs(values) > LARGEST_EXACT))[0]
                 raise DataError(
-                    f"{_place(schema, columns, int(at_a[bad]))}: a whole number within 2**53 is needed, not {values[bad]}"
+                    f"{_place(schema, columns, int(at_a[bad]))}: not a whole number within 2**53: {values[bad]}"
                 )
         return cls(schema, columns, codes, LoadReport("arrays", n_events))
 
@@ -210,7 +215,9 @@ def check_offsets(start: NDArray[np.int64], *columns: NDArray[Any]) -> int:
     if any(column.shape != (size,) for column in columns):
         raise DataError(f"the columns must be of one length, not {', '.join(str(column.shape) for column in columns)}")
     if start.ndim != 1 or start.shape[0] == 0 or start[0] != 0 or start[-1] != size or np.any(np.diff(start) < 0):
-        raise DataError(f"start must rise from 0 to the number of values, {size}, with one element more than there are rows")
+        raise DataError(
+            f"start must rise from 0 to the number of values, {size}, with one element more than there are rows"
+        )
     return start.shape[0] - 1
 
 
@@ -264,5 +271,6 @@ def _check_names(schema: Schema, names: Iterable[str], unknown: Unknown) -> None
 
 def _unknown_attribute(schema: Schema, name: object) -> SchemaError:
     return SchemaError(
-        f"no attribute is named {name!r}{suggestion(str(name), schema.names)} (unknown='ignore' passes over such attributes)"
+        f"no attribute is named {name!r}{suggestion(str(name), schema.names)} "
+        "(unknown='ignore' passes over such attributes)"
     )

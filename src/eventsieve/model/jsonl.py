@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
 from os import PathLike, fspath
 from typing import IO, Any, NoReturn, TypeAlias
 
@@ -23,18 +22,23 @@ def source_name(source: Any) -> str:
 
 def read_objects(source: Source, report: LoadReport) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (line number, object) for every line that holds a JSON object; others are rejected in the report."""
-    opened = open(source, encoding="utf-8") if isinstance(source, str | PathLike) else nullcontext(source)
-    with opened as lines:
+    if isinstance(source, str | PathLike):
         try:
-            for number, line in enumerate(lines, 1):
-                if not line.strip():
-                    continue
-                try:
-                    yield number, _object(line)
-                except DataError as problem:
-                    report.reject(number, None, problem)
-        except UnicodeDecodeError as cause:
-            raise DataError(f"{report.source}: not UTF-8 text at byte {cause.start}; convert the file first") from cause
+            with open(source, encoding="utf-8") as lines:
+                yield from read_objects(lines, report)
+        except OSError as cause:
+            raise DataError(f"cannot read {fspath(source)}: {cause.strerror}") from cause
+        return
+    try:
+        for number, line in enumerate(source, 1):
+            if not line.strip():
+                continue
+            try:
+                yield number, _object(line)
+            except DataError as problem:
+                report.reject(number, None, problem)
+    except UnicodeDecodeError as cause:
+        raise DataError(f"{report.source}: not UTF-8 text at byte {cause.start}; convert the file first") from cause
 
 
 def _object(line: str) -> dict[str, Any]:

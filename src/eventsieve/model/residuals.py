@@ -78,7 +78,9 @@ class ResidualTable:
                 owner.view[clause] = -1
             return
         if _depth(residual) > STACK_DEPTH:
-            raise FilterError("the filter nests too many alternatives to be checked; split it into several subscriptions")
+            raise FilterError(
+                "the filter nests too many alternatives to be checked; split it into several subscriptions"
+            )
         owner.resize(max(len(owner), clause + 1), -1)
         owner.view[clause] = len(self._columns["program_start"]) - 1
         self._write(residual)
@@ -105,7 +107,9 @@ class ResidualTable:
                     self._step(ALL_OF if isinstance(residual, AllOf) else ANY_OF, 0)
 
     def _step(self, operation: int, argument: int, first: int = 0, stop: int = 0) -> None:
-        for name, value in zip(("operation", "argument", "set_start", "set_stop"), (operation, argument, first, stop), strict=True):
+        for name, value in zip(
+            ("operation", "argument", "set_start", "set_stop"), (operation, argument, first, stop), strict=True
+        ):
             self._columns[name].extend(np.array([value]))
 
     def copy(self) -> ResidualTable:

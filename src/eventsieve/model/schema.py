@@ -26,7 +26,8 @@ class Schema(Mapping[str, AttributeType]):
                 raise SchemaError(f"an attribute's name is a non-empty text, not {name!r}")
             if type(kind) not in TYPES.values():
                 raise SchemaError(
-                    f"attribute {name!r} has the type {kind!r}; use es.Float(), es.Int(), es.Bool(), es.Time() or es.Text()"
+                    f"attribute {name!r} has the type {kind!r}; "
+                    "use es.Float(), es.Int(), es.Bool(), es.Time() or es.Text()"
                 )
         self._types = dict(attributes)
         self._positions = {name: position for position, name in enumerate(self._types)}
@@ -80,7 +81,9 @@ class Schema(Mapping[str, AttributeType]):
                 for name, kind in rows.items()
             ]
         if not isinstance(rows, list):
-            raise SchemaError(f"a schema is a list of attributes or a mapping of names to types, not {type(rows).__name__}")
+            raise SchemaError(
+                f"a schema is a list of attributes or a mapping of names to types, not {type(rows).__name__}"
+            )
         attributes: dict[str, AttributeType] = {}
         for row in rows:
             if not isinstance(row, Mapping) or "name" not in row or "type" not in row:

@@ -42,17 +42,32 @@ class QuantileSummary:
 
     def merge(self, other: QuantileSummary) -> QuantileSummary:
         """Combine by weight; the lowest and the highest value stay exact."""
+        steps = np.linspace(0.0, 1.0, QUANTILE_STEPS + 1)
         merged = np.where((self.count > 0)[:, None], self.value, other.value)
         for a in np.flatnonzero((self.count > 0) & (other.count > 0)):
+            share = self.count[a] / (self.count[a] + other.count[a])
+            ranks = np.concatenate(
+                [
+                    share * steps + (1 - share) * _ranks_of(self.value[a], other.value[a], steps),
+                    share * _ranks_of(other.value[a], self.value[a], steps) + (1 - share) * steps,
+                ]
+            )
             values = np.concatenate([self.value[a], other.value[a]])
-            weights = np.repeat([self.count[a], other.count[a]], QUANTILE_STEPS + 1).astype(np.float64)
-            # The two outermost points of a summary stand for half a step each.
-            weights[[0, QUANTILE_STEPS, QUANTILE_STEPS + 1, -1]] /= 2
-            order = np.argsort(values, kind="stable")
-            ranks = np.cumsum(weights[order]) - weights[order] / 2
-            ranks = (ranks - ranks[0]) / (ranks[-1] - ranks[0])
-            merged[a] = np.interp(np.linspace(0.0, 1.0, QUANTILE_STEPS + 1), ranks, values[order])
+            order = np.lexsort((ranks, values))
+            merged[a] = np.interp(steps, np.maximum.accumulate(ranks[order]), values[order])
+            merged[a, [0, -1]] = values.min(), values.max()
         return QuantileSummary(merged, self.count + other.count)
+
+
+def _ranks_of(
+    values: NDArray[np.float64], among: NDArray[np.float64], steps: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the ranks, from 0 to 1, that values have in another summary; in the middle of a run of equal ones."""
+    present, first, count = np.unique(among, return_index=True, return_counts=True)
+    ranks: NDArray[np.float64] = np.interp(
+        values, present, (steps[first] + steps[first + count - 1]) / 2, left=0.0, right=1.0
+    )
+    return ranks
 
 
 @dataclass(frozen=True)

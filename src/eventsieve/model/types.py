@@ -82,7 +82,7 @@ class Int:
         if isinstance(value, Integral):
             return int(value)
         if isinstance(value, Real) and float(value).is_integer():
-            return int(value)
+            return int(float(value))
         raise ValueError(f"a whole number is needed, not {_shown(value)}")
 
     def show(self, number: float) -> str:
@@ -174,7 +174,9 @@ class Time:
     def show(self, number: float) -> str:
         """Return `number` as a literal of the filter language."""
         moment = self.moment(number)
-        text = moment.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds" if moment.microsecond else "seconds")
+        text = moment.replace(tzinfo=None).isoformat(
+            sep=" ", timespec="microseconds" if moment.microsecond else "seconds"
+        )
         return f"TIMESTAMP '{text}'"
 
 

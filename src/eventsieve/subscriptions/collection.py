@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from eventsieve.errors import DataError, EventsieveError, SchemaError, suggestion
 from eventsieve.language import compile_filter, parse, to_text
-from eventsieve.model.clause import Clause
+from eventsieve.model.clause import Bound, Clause
 from eventsieve.model.codes import Codes
 from eventsieve.model.columns import ClauseTable, Domains, flat
 from eventsieve.model.condition import Condition, from_bounds
@@ -135,9 +135,7 @@ class Subscriptions:
 
     def table(self) -> ClauseTable:
         """Return all clauses as columns: views that hold until the next change."""
-        return ClauseTable(
-            self._start.view, self._stop.view, self._attribute.view, self._low.view, self._high.view
-        )
+        return ClauseTable(self._start.view, self._stop.view, self._attribute.view, self._low.view, self._high.view)
 
     @property
     def subscription_of_clause(self) -> NDArray[np.int32]:
@@ -276,16 +274,21 @@ class Subscriptions:
         ids: Sequence[Id] | NDArray[Any] | None = None,
         texts: Mapping[str, Sequence[str]] | None = None,
     ) -> Subscriptions:
-        """Take subscriptions as flat arrays: number s asks low[p] <= attribute[p] <= high[p] for p in start[s]:start[s+1].
+        """Take subscriptions as flat arrays: number s owns the predicates start[s]:start[s+1].
 
+        Predicate p asks low[p] <= value of attribute[p] <= high[p].
         Bounds are closed and in matched form (time in microseconds), -inf and inf leave a side open; those of a
         text attribute are equal positions in `texts[name]`. Without ids, the numbers 0, 1, 2, ... are the ids.
         """
         subs = cls(schema)
         offsets = flat(start, np.int64)
-        columns = [flat(attribute, np.int32), flat(low, np.float64), flat(high, np.float64)]
+        # Copies, because they are sorted and coded in place.
+        columns: list[NDArray[Any]] = [
+            np.array(attribute, np.int32),
+            np.array(low, np.float64),
+            np.array(high, np.float64),
+        ]
         n_subs = check_offsets(offsets, *columns)
-        columns = [column.copy() if column is given else column for column, given in zip(columns, (attribute, low, high), strict=True)]
         sort_by_attribute(schema, offsets, columns)
         check_bounds(schema, offsets, columns)
         subs._code_texts(columns, texts)
@@ -432,9 +435,11 @@ class Subscriptions:
         if text is not None:
             return parse(text, self.schema)
         (clause,) = self.clauses_of(slot)
-        bounds = range(self._start.view[clause], self._stop.view[clause])
-        columns = (self._attribute.view, self._low.view, self._high.view)
-        return from_bounds(self.schema, [tuple(column[p].item() for column in columns) for p in bounds], self.codes)
+        bounds = [
+            Bound(int(self._attribute.view[p]), float(self._low.view[p]), float(self._high.view[p]))
+            for p in range(self._start.view[clause], self._stop.view[clause])
+        ]
+        return from_bounds(self.schema, bounds, self.codes)
 
     def _put(self, id: Id, text: str | None, clauses: list[Clause]) -> int:
         """Store a subscription whose id is new."""
@@ -497,7 +502,9 @@ class Subscriptions:
                 continue
             at = np.flatnonzero(attribute == a)
             if at.size and np.any(low[at] != high[at]):
-                raise DataError(f"attribute {self.schema.names[a]!r} is text: its low and high must be the same position in texts")
+                raise DataError(
+                    f"attribute {self.schema.names[a]!r} is text: its low and high must be the same position in texts"
+                )
             if at.size:
                 low[at] = high[at] = code_positions(self.schema, a, low[at], texts, self.codes)
 
