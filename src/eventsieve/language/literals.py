@@ -76,9 +76,9 @@ def described(node: exp.Expr) -> str:
         return f"the attribute {node.name!r}"
     if isinstance(node, exp.Anonymous):
         return f"the function {node.name}"
-    if isinstance(node, exp.Func) and not isinstance(node, exp.Case | exp.Cast | exp.And | exp.Or):
-        return f"the function {node.sql_name()}"
-    return _NAMES.get(type(node)) or node.key.upper()
+    if type(node) in _NAMES:
+        return _NAMES[type(node)]
+    return f"the function {node.sql_name()}" if isinstance(node, exp.Func) else node.key.upper()
 
 
 _NAMES: Final[dict[type[exp.Expr], str]] = {
@@ -86,6 +86,16 @@ _NAMES: Final[dict[type[exp.Expr], str]] = {
     exp.Select: "a subquery",
     exp.Cast: "a cast",
     exp.Case: "CASE",
+    exp.And: "a condition",
+    exp.Or: "a condition",
+    exp.Not: "a condition",
+    exp.EQ: "a condition",
+    exp.NEQ: "a condition",
+    exp.LT: "a condition",
+    exp.LTE: "a condition",
+    exp.GT: "a condition",
+    exp.GTE: "a condition",
+    exp.RegexpLike: "regexp_like",
     exp.Tuple: "a list",
     exp.Bracket: "a subscript",
     exp.Star: "*",
@@ -135,10 +145,10 @@ def _bounded(value: Fraction, node: exp.Expr) -> Fraction:
 
 def _time(node: exp.Cast) -> datetime:
     text = node.this
-    if node.to.this not in _TIME_LITERALS or not (isinstance(text, exp.Literal) and text.is_string):
-        raise Refusal(
-            "a cast is not part of the filter language; a time is written TIMESTAMP '2026-01-31 09:30:00'", node
-        )
+    # `TIMESTAMP '...'` and a cast of a literal to a timestamp are one node; the latter means the same.
+    is_text = isinstance(text, exp.Literal) and text.is_string
+    if type(node) is not exp.Cast or node.to.this not in _TIME_LITERALS or not is_text:
+        raise Refusal("a cast is not taken; a time is written TIMESTAMP '2026-01-31 09:30:00'", node)
     try:
         return moment(Time().number(text.this))
     except ValueError as cause:
