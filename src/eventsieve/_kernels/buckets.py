@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from eventsieve._kernels.bits import prefetch
+from eventsieve._kernels.cells import cell_at
 from eventsieve._kernels.compiler import inlined, kernel
-from eventsieve._kernels.positions import cell_at, position_of
+from eventsieve._kernels.positions import position_of
 
 if TYPE_CHECKING:
     from eventsieve.model.columns import ClauseTable
@@ -73,6 +75,45 @@ class Ends(NamedTuple):
 @inlined
 def cell_of_value(rule: BucketRule, a: int, value: float) -> int:
     return cell_at(position_of(rule.table, a, value), rule.n_cells)
+
+
+@inlined
+def cell_borders(lists: BucketLists, i: int, c: int) -> tuple[int, int, int, int]:
+    """Return where list i begins, where its cell c begins and stops, and where the list stops."""
+    base = lists.start[i]
+    n_cells = lists.cell_start.shape[1] - 1
+    return (
+        base,
+        base + np.int64(lists.cell_start[i, c]),
+        base + np.int64(lists.cell_start[i, c + 1]),
+        base + np.int64(lists.cell_start[i, n_cells]),
+    )
+
+
+@kernel
+def look_ahead(lists: BucketLists, low_list: int, c: int, n_attributes: int) -> None:
+    """Fetch what the same value needs in the blocks to come: list heads two blocks ahead, entries one block ahead.
+
+    Lists are short and lie far apart, so without this a match waits for memory longer than it works.
+    """
+    n_lists, columns = lists.cell_start.shape
+    heads = low_list + 4 * n_attributes
+    if heads < n_lists:
+        flat_heads = lists.cell_start.reshape(n_lists * columns)
+        prefetch(lists.start, heads)
+        for i in range(heads, heads + 2):
+            prefetch(flat_heads, i * columns + c)
+            prefetch(flat_heads, i * columns + columns - 1)
+    entries = low_list + 2 * n_attributes
+    if entries < n_lists:
+        _, own, above, _ = cell_borders(lists, entries, c)
+        prefetch(lists.bound, own)
+        prefetch(lists.place, own)
+        prefetch(lists.place, above)
+        first, own, _, _ = cell_borders(lists, entries + 1, c)
+        prefetch(lists.bound, own)
+        prefetch(lists.place, own)
+        prefetch(lists.place, first)
 
 
 @kernel
@@ -268,10 +309,11 @@ def _open_gaps(ends: Ends, first: int, stop: int, lists: BucketLists, i: int) ->
     gap = stop - first
     cells[n_cells] += gap
     cell_stop = np.int64(cells[n_cells]) - gap
-    for c in range(n_cells - 1, ends.key[first] % n_cells - 1, -1):
+    first_key = i * n_cells
+    for c in range(n_cells - 1, ends.key[first] - first_key - 1, -1):
         cell_first = np.int64(cells[c])
         own = 0
-        while own < gap and ends.key[first + gap - own - 1] % n_cells == c:
+        while own < gap and ends.key[first + gap - own - 1] - first_key == c:
             own += 1
         gap -= own
         # The cell moves up by what comes before it: its front goes to its end. What is new stands behind that.
@@ -299,7 +341,7 @@ def delete_ends(ends: Ends, lists: BucketLists) -> None:
         size = np.int64(lists.cell_start[i, n_cells])
         gone = np.empty(stop - first + 1, np.int64)
         for j in range(first, stop):
-            gone[j - first] = _find(lists, i, ends.key[j] % n_cells, ends.place[j])
+            gone[j - first] = _find(lists, i, ends.key[j] - i * n_cells, ends.place[j])
         gone[stop - first] = base + size
         gone.sort()
         for j in range(stop - first):
@@ -307,8 +349,8 @@ def delete_ends(ends: Ends, lists: BucketLists) -> None:
                 lists.place[at - j - 1] = lists.place[at]
                 lists.bound[at - j - 1] = lists.bound[at]
         below = 0
-        for c in range(n_cells + 1):
-            while first + below < stop and ends.key[first + below] % n_cells < c:
+        for c in range(ends.key[first] - i * n_cells + 1, n_cells + 1):
+            while first + below < stop and ends.key[first + below] - i * n_cells < c:
                 below += 1
             lists.cell_start[i, c] -= below
         first = stop

@@ -44,6 +44,12 @@ def cell_of(value: float, origin: float, per_unit: float, n_cells: int) -> int:
     return int(position)
 
 
+@inlined
+def cell_at(position: float, n_cells: int) -> int:
+    """Return which of `n_cells` equal cells a position from 0 to 1 falls into."""
+    return min(int(position * n_cells), n_cells - 1)
+
+
 @kernel
 def cells_of(
     grid: CellGrid, attribute: NDArray[np.int32], value: NDArray[np.float64], out_cell: NDArray[np.int32]

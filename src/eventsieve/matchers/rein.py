@@ -31,9 +31,11 @@ from eventsieve._kernels.bop import BlockRows, absent_attributes, start_block
 from eventsieve._kernels.buckets import (
     BucketLists,
     BucketRule,
+    cell_borders,
     cell_of_value,
     clear_places,
     clear_places_within,
+    look_ahead,
     set_places,
     set_places_within,
 )
@@ -119,10 +121,10 @@ def _match(
                     _mark_all(lists, 2 * (block * n_attributes + absent[j]), setting, marks)
             for i in range(events.start[e], events.start[e + 1]):
                 a = events.attribute[i]
+                c = cell_of_value(rule, a, events.value[i])
                 low_list = 2 * (block * n_attributes + a)
-                _mark_unsatisfied(
-                    lists, low_list, cell_of_value(rule, a, events.value[i]), events.value[i], setting, marks
-                )
+                look_ahead(lists, low_list, c, n_attributes)
+                _mark_unsatisfied(lists, low_list, c, events.value[i], setting, marks)
             if setting:
                 invert_row(marks)
             position = extract_bits(marks, block * words * WORD_BITS, position, out_slots)
@@ -133,14 +135,12 @@ def _match(
 
 @kernel
 def _mark_all(lists: BucketLists, i: int, setting: bool, out_marks: NDArray[np.uint64]) -> None:
-    """Mark every entry of a list, bucket by bucket: the paper's way with an attribute that the event lacks."""
-    base = lists.start[i]
-    for c in range(lists.cell_start.shape[1] - 1):
-        first, stop = base + np.int64(lists.cell_start[i, c]), base + np.int64(lists.cell_start[i, c + 1])
-        if setting:
-            set_places(lists.place, first, stop, out_marks)
-        else:
-            clear_places(lists.place, first, stop, out_marks)
+    """Mark every entry of a list: the paper's way with an attribute that the event lacks."""
+    first, _, _, stop = cell_borders(lists, i, 0)
+    if setting:
+        set_places(lists.place, first, stop, out_marks)
+    else:
+        clear_places(lists.place, first, stop, out_marks)
 
 
 @kernel
@@ -148,22 +148,16 @@ def _mark_unsatisfied(
     lists: BucketLists, low_list: int, c: int, value: float, setting: bool, out_marks: NDArray[np.uint64]
 ) -> None:
     """Mark the clauses of a block whose predicate on one attribute the value does not satisfy."""
-    n_cells = lists.cell_start.shape[1] - 1
-    high_list = low_list + 1
-    low_base, high_base = lists.start[low_list], lists.start[high_list]
-    low_own = low_base + np.int64(lists.cell_start[low_list, c])
-    low_above = low_base + np.int64(lists.cell_start[low_list, c + 1])
-    low_stop = low_base + np.int64(lists.cell_start[low_list, n_cells])
-    high_own = high_base + np.int64(lists.cell_start[high_list, c])
-    high_above = high_base + np.int64(lists.cell_start[high_list, c + 1])
+    _, low_own, low_above, low_stop = cell_borders(lists, low_list, c)
+    high_first, high_own, high_above, _ = cell_borders(lists, low_list + 1, c)
     more, less = np.nextafter(value, np.inf), np.nextafter(value, -np.inf)
     if setting:
         set_places(lists.place, low_above, low_stop, out_marks)
-        set_places(lists.place, high_base, high_own, out_marks)
+        set_places(lists.place, high_first, high_own, out_marks)
         set_places_within(lists, low_own, low_above, more, np.inf, out_marks)
         set_places_within(lists, high_own, high_above, -np.inf, less, out_marks)
     else:
         clear_places(lists.place, low_above, low_stop, out_marks)
-        clear_places(lists.place, high_base, high_own, out_marks)
+        clear_places(lists.place, high_first, high_own, out_marks)
         clear_places_within(lists, low_own, low_above, more, np.inf, out_marks)
         clear_places_within(lists, high_own, high_above, -np.inf, less, out_marks)

@@ -27,13 +27,15 @@ from eventsieve._kernels.bop import BlockRows, match_by_attribute
 from eventsieve._kernels.buckets import (
     BucketLists,
     BucketRule,
+    cell_borders,
     cell_of_value,
     clear_places,
     clear_places_within,
+    look_ahead,
     set_places,
     set_places_within,
 )
-from eventsieve._kernels.compiler import inlined, kernel
+from eventsieve._kernels.compiler import kernel
 from eventsieve.matchers.base import Capabilities
 from eventsieve.matchers.rein_index import ReinIndex
 from eventsieve.model.columns import EventColumns
@@ -101,6 +103,7 @@ def _narrow(
     c = cell_of_value(index.rule, a, value)
     low_list = 2 * (block * rows.null.shape[1] + a)
     high_list = low_list + 1
+    look_ahead(lists, low_list, c, rows.null.shape[1])
     lows_from_own = np.int64(lists.cell_start[low_list, n_cells]) - np.int64(lists.cell_start[low_list, c])
     lows_to_own = np.int64(lists.cell_start[low_list, c + 1])
     highs_to_own = np.int64(lists.cell_start[high_list, c + 1])
@@ -123,42 +126,29 @@ def _narrow(
         _clear_low_ends_above(lists, low_list, c, value, out_result)
 
 
-@inlined
-def _cell_borders(lists: BucketLists, i: int, c: int) -> tuple[int, int, int, int]:
-    """Return where list i begins, where its cell c begins and stops, and where the list stops."""
-    base = lists.start[i]
-    n_cells = lists.cell_start.shape[1] - 1
-    return (
-        base,
-        base + np.int64(lists.cell_start[i, c]),
-        base + np.int64(lists.cell_start[i, c + 1]),
-        base + np.int64(lists.cell_start[i, n_cells]),
-    )
-
-
 @kernel
 def _set_low_ends_up_to(lists: BucketLists, i: int, c: int, value: float, out_words: NDArray[np.uint64]) -> None:
-    first, own, above, _ = _cell_borders(lists, i, c)
+    first, own, above, _ = cell_borders(lists, i, c)
     set_places(lists.place, first, own, out_words)
     set_places_within(lists, own, above, -np.inf, value, out_words)
 
 
 @kernel
 def _set_high_ends_from(lists: BucketLists, i: int, c: int, value: float, out_words: NDArray[np.uint64]) -> None:
-    _, own, above, stop = _cell_borders(lists, i, c)
+    _, own, above, stop = cell_borders(lists, i, c)
     set_places(lists.place, above, stop, out_words)
     set_places_within(lists, own, above, value, np.inf, out_words)
 
 
 @kernel
 def _clear_high_ends_below(lists: BucketLists, i: int, c: int, value: float, out_words: NDArray[np.uint64]) -> None:
-    first, own, above, _ = _cell_borders(lists, i, c)
+    first, own, above, _ = cell_borders(lists, i, c)
     clear_places(lists.place, first, own, out_words)
     clear_places_within(lists, own, above, -np.inf, np.nextafter(value, -np.inf), out_words)
 
 
 @kernel
 def _clear_low_ends_above(lists: BucketLists, i: int, c: int, value: float, out_words: NDArray[np.uint64]) -> None:
-    _, own, above, stop = _cell_borders(lists, i, c)
+    _, own, above, stop = cell_borders(lists, i, c)
     clear_places(lists.place, above, stop, out_words)
     clear_places_within(lists, own, above, np.nextafter(value, np.inf), np.inf, out_words)
