@@ -74,7 +74,7 @@ class Workload:
     """Share of the subscriptions that an event should match, for `width="tuned"`."""
     bounds: str = "closed"
     """"closed", or "mixed" for equal shares of (a, b), (a, b], [a, b) and [a, b]."""
-    matcher_params: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    matcher_params: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False, hash=False)
     """The paper's parameters by matcher; a matcher that is not named runs with its own defaults."""
 
     def __post_init__(self) -> None:

@@ -100,7 +100,7 @@ class Ticks(Workload):
     """Zipf exponent of their popularity, in subscriptions and in events."""
     one_sided: float = 0.3
     """Share of the numeric predicates that have a low end only, as in `volume >= 5000`."""
-    matcher_params: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    matcher_params: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False, hash=False)
 
     def __post_init__(self) -> None:
         if self.d != len(_ATTRIBUTES):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 _SEED = 20_240_229
 """Tuning has a seed of its own: the width is a property of the workload, not of one draw from it."""
-_SAMPLE = 100_000
+_SAMPLE = 50_000
 """Predicates and values that the chance of holding is taken from."""
 _STEPS = 24
 """Halvings of the width: more than the sample can tell apart."""
@@ -28,6 +29,11 @@ def tuned_width(workload: Workload) -> float:
     Attributes are independent, so the rate is the chance that an event carries all k attributes times the
     k-th power of the chance that one predicate holds; that one is found by halving, on one fixed sample.
     """
+    return _tuned_width(replace(workload, n=0))  # the width does not depend on n, and parts of a workload are drawn too
+
+
+@lru_cache(maxsize=64)
+def _tuned_width(workload: Workload) -> float:
     wanted = workload.match_rate or 0.0
     present = _presence(workload)
     chance = (wanted / present) ** (1 / workload.k) if present else np.inf
@@ -80,8 +86,15 @@ def _presence(workload: Workload) -> float:
 
 
 def _chance(workload: Workload, share: float) -> float:
-    """Return the chance that a predicate of this width holds; the same draws for every width."""
-    rng = np.random.default_rng(_SEED)
+    """Return the chance that a predicate of this width holds."""
+    # Apart, since the number of single values that a sample happens to have would be most of its noise.
+    wide = _chance_of_kind(replace(workload, single=0.0), share) if workload.single < 1 else 0.0
+    single = _chance_of_kind(replace(workload, single=1.0), 0.0) if workload.single > 0 else 0.0
+    return (1 - workload.single) * wide + workload.single * single
+
+
+def _chance_of_kind(workload: Workload, share: float) -> float:
+    rng = np.random.default_rng(_SEED)  # the same draws for every width, so that the chance rises with it
     value = np.sort(workload.event_value(rng, _SAMPLE))
     low, high = workload.predicates(rng, _SAMPLE, Width("fixed", share, share))
     # Every predicate meets every value, which is far less noisy than pairs.
