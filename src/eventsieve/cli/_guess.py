@@ -30,10 +30,7 @@ _PREDICATES = (
 
 _QUOTED = re.compile(r"'[^']*'")
 _WORD = re.compile(r"[^\W\d]\w*")
-_KEYWORDS = frozenset(
-    ("and", "between", "date", "escape", "false", "ilike", "in", "is")
-    + ("like", "not", "null", "or", "regexp_like", "timestamp", "true")
-)
+_KEYWORDS = re.compile("AND|BETWEEN|DATE|ESCAPE|FALSE|I?LIKE|IN|IS|NOT|NULL|OR|REGEXP_LIKE|TIMESTAMP|TRUE", re.IGNORECASE)
 
 
 def guess_schema(filters: Iterable[str], known: Collection[str] = ()) -> Schema:
@@ -65,7 +62,7 @@ def guess_schema(filters: Iterable[str], known: Collection[str] = ()) -> Schema:
 
 def _unknown_words(text: str, known: Collection[str]) -> bool:
     words = _WORD.findall(_QUOTED.sub("", text))
-    return any(word not in known and word.lower() not in _KEYWORDS for word in words)
+    return any(word not in known and not _KEYWORDS.fullmatch(word) for word in words)
 
 
 def _kind_by_vote(counts: Counter[str]) -> str:

@@ -48,7 +48,7 @@ def bench(
         ),
     ] = None,
 ) -> None:
-    r"""Build matchers on a standard workload, check them against brute force, and time them.
+    """Build matchers on a standard workload, check them against brute force, and time them.
 
     Matchers take turns on the same events, together with a frozen reference scan, so that every time is also a
     multiple of the reference in the same run (the columns marked x). Each matcher runs with the parameters of the
@@ -56,7 +56,6 @@ def bench(
 
     Examples:
 
-    \b
       eventsieve bench --workload bop --matchers simple
       eventsieve bench --workload bop --matchers rein,rein:absent=walk,rein-o,tama --events 500
       eventsieve bench --workload gem --matchers all --n 100000 --json gem.json

@@ -27,14 +27,13 @@ def generate(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Another parameter of the workload, as k=8.")
     ] = None,
 ) -> None:
-    r"""Write a workload as schema.json, subscriptions.jsonl and events.jsonl.
+    """Write a workload as schema.json, subscriptions.jsonl and events.jsonl.
 
     The standard workloads have the parameters of the papers; `ticks` is a synthetic day of market data with readable
     attributes. What can be set, and what it means, is in docs/workloads.md.
 
     Examples:
 
-    \b
       eventsieve generate ticks --n 1000 --events 500 --out demo
       eventsieve match demo/subscriptions.jsonl demo/events.jsonl --schema demo/schema.json
       eventsieve generate bop --n 100000 --format parquet --out bop

@@ -23,9 +23,9 @@ def matchers(
 ) -> None:
     """List the matchers: what each one is, where it comes from, what it can do, its parameters.
 
-    On a terminal this is a table; into a file or a pipe, one JSON line per matcher. Marks: exact by default; can be told
-    to be approximate; takes a bound on false positives per batch (elastic); a value transform pays on skewed values;
-    shares work within a batch.
+    On a terminal this is a table; into a file or a pipe, one JSON line per matcher. Marks: exact by default; can be
+    told to be approximate; takes a bound on false positives per batch (elastic); a value transform pays on skewed
+    values; shares work within a batch.
 
     Examples:
 
