@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import pytest
-from tests.language.evaluator import any_matches
 
 from eventsieve.errors import FilterError, SchemaError
 from eventsieve.language import compile_filter, parse
@@ -14,6 +13,7 @@ from eventsieve.model.codes import Codes
 from eventsieve.model.condition import And, Between, Comparison, Flag, Like, Not
 from eventsieve.model.schema import Schema
 from eventsieve.model.types import Bool, Float, Int, Text, Time
+from tests.language.evaluator import any_matches
 
 SCHEMA = Schema(
     {"price": Float(), "volume": Int(), "halted": Bool(), "at": Time(), "symbol": Text()}

@@ -7,8 +7,6 @@ import random
 import duckdb
 import pyarrow as pa
 import pytest
-from tests.language.evaluator import any_matches
-from tests.language.random_filters import random_event, random_filter, random_schema
 
 from eventsieve.errors import FilterError
 from eventsieve.index.explain import explain_condition
@@ -17,6 +15,8 @@ from eventsieve.model.clause import Clause
 from eventsieve.model.codes import Codes
 from eventsieve.model.condition import Condition
 from eventsieve.model.schema import Schema
+from tests.language.evaluator import any_matches
+from tests.language.random_filters import random_event, random_filter, random_schema
 
 _ARROW_TYPES = {
     "float": pa.float64(),

@@ -30,7 +30,9 @@ _PREDICATES = (
 
 _QUOTED = re.compile(r"'[^']*'")
 _WORD = re.compile(r"[^\W\d]\w*")
-_KEYWORDS = re.compile("AND|BETWEEN|DATE|ESCAPE|FALSE|I?LIKE|IN|IS|NOT|NULL|OR|REGEXP_LIKE|TIMESTAMP|TRUE", re.IGNORECASE)
+_KEYWORDS = re.compile(
+    "AND|BETWEEN|DATE|ESCAPE|FALSE|I?LIKE|I[NS]|NOT|NULL|OR|REGEXP_LIKE|TIMESTAMP|TRUE", re.IGNORECASE
+)
 
 
 def guess_schema(filters: Iterable[str], known: Collection[str] = ()) -> Schema:
