@@ -46,6 +46,10 @@ class CatalogError(EventsieveError):
     """A catalog is missing, foreign, damaged or from a newer format, or a change does not fit its state."""
 
 
+class SparkError(EventsieveError):
+    """Spark, or the Java it runs on, is missing, does not suit or does not start."""
+
+
 def suggestion(wrong: str, known: Iterable[str]) -> str:
     """Return ``; did you mean 'price'?`` for a near miss, and the known names otherwise.
 

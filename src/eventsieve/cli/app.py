@@ -20,6 +20,8 @@ from eventsieve.cli._io import UNREADABLE, say
 from eventsieve.errors import EventsieveError
 
 COMMANDS: Final = ("match", "explain", "check", "generate", "bench", "matchers", "demo")
+GROUPS: Final = ("sub",)
+"""Commands that have commands of their own; their module has a `typer.Typer` of the same name."""
 
 _INTERRUPTED: Final = 130
 _BROKEN_PIPE: Final = 141
@@ -96,6 +98,13 @@ def _register() -> None:
     for name in COMMANDS:
         command = getattr(import_module(f"eventsieve.cli.{name}"), name)
         app.command(name, help=_flowing(command.__doc__))(_ends_well(command))
+    for name in GROUPS:
+        group: typer.Typer = getattr(import_module(f"eventsieve.cli.{name}"), name)
+        for member in group.registered_commands:
+            assert member.callback is not None
+            member.help = _flowing(member.callback.__doc__)
+            member.callback = _ends_well(member.callback)
+        app.add_typer(group, name=name)
 
 
 _register()
