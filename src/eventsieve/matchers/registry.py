@@ -11,10 +11,12 @@ from eventsieve.matchers.base import Matcher, parameter_names
 
 _CLASSES: Final = {
     "simple": "eventsieve.matchers.simple:Simple",
+    "h-tree": "eventsieve.matchers.h_tree:HTree",
     "rein": "eventsieve.matchers.rein:Rein",
     "rein-f": "eventsieve.matchers.rein:ReinF",
     "rein-o": "eventsieve.matchers.rein_o:ReinO",
     "tama": "eventsieve.matchers.tama:Tama",
+    "tama-o": "eventsieve.matchers.tama_o:TamaO",
 }
 """Name -> where its class is. A matcher is imported when it is first asked for, since compiled code loads slowly."""
 
