@@ -93,6 +93,39 @@ def test_every_matcher_has_a_page() -> None:
     assert not missing, f"write docs/matchers/<name>.md for {missing}"
 
 
+def rows(page: Path) -> Iterator[tuple[list[str], str]]:
+    """Yield (names of files, status) for the rows of a page's tables that end in a status."""
+    for line in page.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("|") and cells[-1] in ("here", "begun", "done", "planned"):
+            yield re.findall(r"`([\w/.-]+(?:/|\.py))`", " ".join(cells[:-1])), cells[-1]
+
+
+@pytest.mark.parametrize("page", ["architecture.md", "papers.md"])
+def test_what_is_said_to_be_there_is_there_and_what_is_planned_is_not(page: str) -> None:
+    for names, status in rows(ROOT / "docs" / page):
+        for name in names:
+            path = ROOT / "src" / "eventsieve" / name
+            there = any(path.glob("*.py")) if name.endswith("/") else path.exists()
+            assert there == (status != "planned"), f"docs/{page} calls {name} {status}"
+
+
+def test_every_room_is_described() -> None:
+    described = {name for names, _ in rows(ROOT / "docs" / "architecture.md") for name in names}
+    source = ROOT / "src" / "eventsieve"
+    rooms = {f"{path.name}/" for path in source.iterdir() if path.is_dir() and any(path.glob("*.py"))}
+    assert rooms <= described
+
+
+def test_every_registered_matcher_is_done_in_the_papers_page() -> None:
+    from eventsieve.matchers.registry import matcher_class, matchers
+
+    done = {name for names, status in rows(ROOT / "docs" / "papers.md") if status == "done" for name in names}
+    for matcher in matchers():
+        module = matcher_class(matcher).__module__.removeprefix("eventsieve.").replace(".", "/")
+        assert any(module.startswith(name.removesuffix(".py").removesuffix("/")) for name in done), matcher
+
+
 def test_every_decision_is_listed() -> None:
     folder = ROOT / "docs" / "decisions"
     listed = (folder / "README.md").read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from eventsieve.cli._io import read_settings
-from eventsieve.cli.app import COMMANDS, app
+from eventsieve.cli.app import COMMANDS, GROUPS, app
 from tests.cli.conftest import Run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,16 +20,17 @@ HEAVY = ("numba", "pyarrow", "sqlglot", "pyspark")
 
 def test_the_list_of_commands_is_what_is_registered() -> None:
     assert [command.name for command in app.registered_commands] == list(COMMANDS)
+    assert [group.name for group in app.registered_groups] == list(GROUPS)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", COMMANDS + GROUPS)
 def test_every_command_has_a_page_with_its_usage(command: str) -> None:
     page = ROOT / "docs" / "commands" / f"{command}.md"
     assert page.exists(), f"write {page.relative_to(ROOT)}"
     assert f"eventsieve {command}" in page.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", COMMANDS + GROUPS)
 def test_help_teaches_by_example(command: str, run: Run) -> None:
     shown = run(command, "--help")
     assert shown.code == 0
