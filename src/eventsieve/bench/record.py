@@ -47,6 +47,10 @@ class Record:
     """mean_ms / reference_ms."""
     batch_times_reference: float | None = None
     """batch_ms_per_event / reference_ms."""
+    processor_ms: float | None = None
+    """Like mean_ms, but the time the processor spent on it: the better number on a machine with other load."""
+    reference_processor_ms: float | None = None
+    """The same of the reference scan."""
     matches_per_event: float | None = None
     false_positive_share: float | None = None
     """Share of the reported matches of the check sample that are false; None for an exact matcher."""
@@ -57,7 +61,7 @@ class Record:
     problem: str | None = None
     """What the check found, where it found something."""
     raw: dict[str, list[float]] = field(default_factory=dict)
-    """Every time as it was taken: event_ms, reference_ms, batch_ms, insert_us, delete_us."""
+    """Every time as it was taken, repeat after repeat."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the record as plain values."""

@@ -12,8 +12,11 @@ from eventsieve.cli._io import PROBLEMS, emit, read_settings, say
 
 if TYPE_CHECKING:
     from eventsieve.bench import Entry, Record
-    from eventsieve.bench.runner import Notify
+    from eventsieve.bench.timing import Notify
     from eventsieve.workload import Workload
+
+_TABLE_WIDTH = 130
+"""Columns of the table where the output is no terminal."""
 
 
 def bench(
@@ -123,7 +126,7 @@ def _entries(written: str, workload: Workload, of_matcher: dict[str, dict[str, A
 
 @contextmanager
 def _progress_bar() -> Iterator[Notify]:
-    """Show on standard error what is going on; nothing where that is not a terminal but lines at each step."""
+    """Show on standard error what is going on."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -140,47 +143,47 @@ def _print_table(records: list[Record], to_stderr: bool) -> None:
     first = records[0]
     title = f"{first.workload}: {first.n:,} subscriptions, {first.events} events, seed {first.seed}"
     table = Table(title=title, header_style="bold", box=None, pad_edge=False, title_justify="left")
-    table.add_column("matcher")
-    headings = (
-        "mean ms",
-        "x",
-        "p50",
-        "p95",
-        "batch ms",
-        "x",
-        "build s",
-        "MB",
-        "insert us",
-        "delete us",
-        "matches",
-        "right",
-    )
-    for heading in headings:
-        table.add_column(heading, justify="right")
-    for record in records:
-        table.add_row(*_cells(record))
+    rows = [_cells(record, records) for record in records]
+    for heading in rows[0]:
+        table.add_column(heading, justify="left" if heading == "matcher" else "right")
+    for row in rows:
+        table.add_row(*row.values())
     reference = next((record.reference_ms for record in records if record.reference_ms), None)
     if reference is not None:
-        table.caption = (
-            f"x = multiple of the reference scan, {reference:.3f} ms per event; batch ms = per event of {first.batch}"
-        )
+        table.caption = f"x: multiple of the reference scan, which took {reference:.3f} ms per event"
         table.caption_justify = "left"
     console = Console(stderr=to_stderr, highlight=False)
-    console.width = max(console.width, 120)
+    console.width = max(console.width, _TABLE_WIDTH)
     console.print(table)
 
 
-def _cells(record: Record) -> list[str]:
-    times = (
-        record.mean_ms, record.times_reference, record.p50_ms, record.p95_ms,
-        record.batch_ms_per_event, record.batch_times_reference,
-    )  # fmt: skip
-    return [
-        record.matcher,
-        *("-" if time is None else f"{time:.3f}" for time in times),
-        f"{record.build_s:.2f}",
-        f"{record.index_bytes / 1e6:.1f}",
-        *("-" if time is None else f"{time:.2f}" for time in (record.insert_us, record.delete_us)),
-        "-" if record.matches_per_event is None else f"{record.matches_per_event:.1f}",
-        "yes" if record.checked else "NO",
-    ]
+def _cells(record: Record, records: list[Record]) -> dict[str, str]:
+    """Return the heading and the text of every column."""
+
+    def shown(number: float | None, digits: int) -> str:
+        return "-" if number is None else f"{number:.{digits}f}"
+
+    processor = record.processor_ms and record.processor_ms / (record.reference_processor_ms or record.processor_ms)
+    return {
+        "matcher": record.matcher + _difference(record, records),
+        "mean ms": shown(record.mean_ms, 3),
+        "x": shown(record.times_reference, 2),
+        "cpu x": shown(processor, 2),
+        "p50": shown(record.p50_ms, 3),
+        "p95": shown(record.p95_ms, 3),
+        f"ms in {record.batch}": shown(record.batch_ms_per_event, 3),
+        "x in batch": shown(record.batch_times_reference, 2),
+        "build s": shown(record.build_s, 2),
+        "MB": shown(record.index_bytes / 1e6, 1),
+        "insert us": shown(record.insert_us, 2),
+        "delete us": shown(record.delete_us, 2),
+        "matches": shown(record.matches_per_event, 1),
+        "right": "yes" if record.checked else "NO",
+    }
+
+
+def _difference(record: Record, records: list[Record]) -> str:
+    """Return the parameters that tell this record from others of the same matcher, as `:absent=walk`."""
+    same = [other for other in records if other.matcher == record.matcher]
+    differing = [key for key in record.params if any(other.params.get(key) != record.params[key] for other in same)]
+    return "".join(f":{key}={record.params[key]}" for key in differing)

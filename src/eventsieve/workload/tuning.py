@@ -19,7 +19,7 @@ _SEED = 20_240_229
 """Tuning has a seed of its own: the width is a property of the workload, not of one draw from it."""
 _SAMPLE = 50_000
 """Predicates and values that the chance of holding is taken from."""
-_STEPS = 24
+_STEPS = 16
 """Halvings of the width: more than the sample can tell apart."""
 
 
