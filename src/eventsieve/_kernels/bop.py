@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eventsieve._kernels.bits import WORD_BITS
-from eventsieve._kernels.bitset import and_row, and_rows, clear_bit, copy_row, extract_bits, set_bit
+from eventsieve._kernels.bitset import and_rows, clear_bit, copy_row, extract_bits, set_bit
 from eventsieve._kernels.compiler import inlined, kernel
 
 if TYPE_CHECKING:
@@ -71,23 +71,6 @@ def start_block(
     """Set out_result to the clauses of a block that ask for none of the absent attributes."""
     copy_row(rows.alive[block], out_result)
     and_rows(rows.null[block], absent, n_absent, out_result)
-
-
-@inlined
-def narrow_by_match(
-    mark: Callable[..., None],
-    index: Any,
-    rows: BlockRows,
-    block: int,
-    a: int,
-    value: float,
-    matched: NDArray[np.uint64],
-    out_result: NDArray[np.uint64],
-) -> None:
-    """AND (null OR match) of one attribute into the result: `mark` sets the satisfied clauses in a copy of null."""
-    copy_row(rows.null[block, a], matched)
-    mark(index, block, a, value, matched)
-    and_row(matched, out_result)
 
 
 @inlined

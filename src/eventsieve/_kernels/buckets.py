@@ -62,7 +62,7 @@ class BucketLists(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """Entries on their way into or out of the lists, by rising key = list * n_cells + cell."""
+    """Entries on their way into or out of the lists; key = list * n_cells + cell."""
 
     key: NDArray[np.int64]
     place: NDArray[np.uint16]
@@ -78,15 +78,22 @@ def cell_of_value(rule: BucketRule, a: int, value: float) -> int:
 
 
 @inlined
+def cell_first(lists: BucketLists, i: int, c: int) -> int:
+    """Return where cell c of list i begins within the list; for c = n_cells that is the list's size."""
+    # Signed before anything is added: unsigned and signed together make a float.
+    return int(np.int64(lists.cell_start[i, c]))
+
+
+@inlined
 def cell_borders(lists: BucketLists, i: int, c: int) -> tuple[int, int, int, int]:
     """Return where list i begins, where its cell c begins and stops, and where the list stops."""
     base = lists.start[i]
     n_cells = lists.cell_start.shape[1] - 1
     return (
         base,
-        base + np.int64(lists.cell_start[i, c]),
-        base + np.int64(lists.cell_start[i, c + 1]),
-        base + np.int64(lists.cell_start[i, n_cells]),
+        base + cell_first(lists, i, c),
+        base + cell_first(lists, i, c + 1),
+        base + cell_first(lists, i, n_cells),
     )
 
 
@@ -219,7 +226,7 @@ def fill_ends(rule: BucketRule, clauses: ClauseTable, n_attributes: int, lists: 
 
 @kernel
 def ends_of(rule: BucketRule, clauses: ClauseTable, n_attributes: int, slots: NDArray[np.int32]) -> Ends:
-    """Return the ends of the clauses at `slots`, sorted."""
+    """Return the ends of the clauses at `slots`, in the order of the table."""
     most = 0
     for s in slots:
         most += 2 * (clauses.stop[s] - clauses.start[s])
@@ -237,30 +244,35 @@ def ends_of(rule: BucketRule, clauses: ClauseTable, n_attributes: int, slots: ND
                     place[n_ends] = s & (BLOCK_SLOTS - 1)
                     bound[n_ends] = end
                     n_ends += 1
-    order = np.argsort(key[:n_ends])
-    return Ends(key[order], place[order], bound[order])
+    return Ends(key[:n_ends], place[:n_ends], bound[:n_ends])
+
+
+def sorted_ends(ends: Ends) -> Ends:
+    """Return ends by rising key. (NumPy sorts; a sort in compiled code would take seconds to compile.)"""
+    order = np.argsort(ends.key)
+    return Ends(ends.key[order], ends.place[order], ends.bound[order])
 
 
 @inlined
-def run_stop(ends: Ends, first: int, n_cells: int) -> int:
-    """Return where the ends of the list that ends[first] belongs to stop."""
-    past = (ends.key[first] // n_cells + 1) * n_cells
+def run_stop(key: NDArray[np.int64], first: int, n_cells: int) -> int:
+    """Return where the keys of the list that key[first] belongs to stop."""
+    past = (key[first] // n_cells + 1) * n_cells
     stop = first + 1
-    while stop < ends.key.shape[0] and ends.key[stop] < past:
+    while stop < key.shape[0] and key[stop] < past:
         stop += 1
     return stop
 
 
 @kernel
 def missing_room(ends: Ends, lists: BucketLists) -> int:
-    """Return how much longer the pool must be for `insert_ends` to succeed; 0 if it will."""
+    """Return how much longer the pool must be to insert sorted ends; 0 if it is long enough."""
     n_cells = lists.cell_start.shape[1] - 1
     needed = lists.used[0] - lists.place.shape[0]
     first = 0
     while first < ends.key.shape[0]:
-        stop = run_stop(ends, first, n_cells)
+        stop = run_stop(ends.key, first, n_cells)
         i = ends.key[first] // n_cells
-        size = np.int64(lists.cell_start[i, n_cells]) + stop - first
+        size = cell_first(lists, i, n_cells) + stop - first
         if size > lists.room[i]:
             needed += grown(size)
         first = stop
@@ -275,13 +287,13 @@ def grown(size: int) -> int:
 
 @kernel
 def insert_ends(ends: Ends, lists: BucketLists) -> None:
-    """Put entries into their cells. Lists that are full move to the end of the used pool first."""
+    """Put sorted ends into their cells. Lists that are full move to the end of the used pool first."""
     n_cells = lists.cell_start.shape[1] - 1
     first = 0
     while first < ends.key.shape[0]:
-        stop = run_stop(ends, first, n_cells)
+        stop = run_stop(ends.key, first, n_cells)
         i = ends.key[first] // n_cells
-        size = np.int64(lists.cell_start[i, n_cells])
+        size = cell_first(lists, i, n_cells)
         if size + stop - first > lists.room[i]:
             _move_list(lists, i, size, grown(size + stop - first))
         _open_gaps(ends, first, stop, lists, i)
@@ -308,61 +320,60 @@ def _open_gaps(ends: Ends, first: int, stop: int, lists: BucketLists, i: int) ->
     base = lists.start[i]
     gap = stop - first
     cells[n_cells] += gap
-    cell_stop = np.int64(cells[n_cells]) - gap
+    cell_stop = int(np.int64(cells[n_cells])) - gap
     first_key = i * n_cells
     for c in range(n_cells - 1, ends.key[first] - first_key - 1, -1):
-        cell_first = np.int64(cells[c])
+        own_first = int(np.int64(cells[c]))
         own = 0
         while own < gap and ends.key[first + gap - own - 1] - first_key == c:
             own += 1
         gap -= own
         # The cell moves up by what comes before it: its front goes to its end. What is new stands behind that.
-        for j in range(min(gap, cell_stop - cell_first)):
-            to = base + max(cell_stop, cell_first + gap) + j
-            lists.place[to] = lists.place[base + cell_first + j]
-            lists.bound[to] = lists.bound[base + cell_first + j]
+        for j in range(min(gap, cell_stop - own_first)):
+            to = base + max(cell_stop, own_first + gap) + j
+            lists.place[to] = lists.place[base + own_first + j]
+            lists.bound[to] = lists.bound[base + own_first + j]
         for j in range(own):
             to = base + cell_stop + gap + j
             lists.place[to] = ends.place[first + gap + j]
             lists.bound[to] = ends.bound[first + gap + j]
-        cells[c] = cell_first + gap
-        cell_stop = cell_first
+        cells[c] = own_first + gap
+        cell_stop = own_first
 
 
 @kernel
-def delete_ends(ends: Ends, lists: BucketLists) -> None:
-    """Take entries out of their cells and close the gaps."""
+def find_ends(ends: Ends, lists: BucketLists) -> NDArray[np.int64]:
+    """Return where in the pool each entry stands."""
+    n_cells = lists.cell_start.shape[1] - 1
+    at = np.empty(ends.key.shape[0], np.int64)
+    for j in range(at.shape[0]):
+        i = ends.key[j] // n_cells
+        at[j] = lists.start[i] + cell_first(lists, i, ends.key[j] - i * n_cells)
+        while lists.place[at[j]] != ends.place[j]:
+            at[j] += 1
+    return at
+
+
+@kernel
+def delete_ends(key: NDArray[np.int64], at: NDArray[np.int64], lists: BucketLists) -> None:
+    """Take out the entries that stand at `at`, by rising key and, within a key, rising place; close the gaps."""
     n_cells = lists.cell_start.shape[1] - 1
     first = 0
-    while first < ends.key.shape[0]:
-        stop = run_stop(ends, first, n_cells)
-        i = ends.key[first] // n_cells
-        base = lists.start[i]
-        size = np.int64(lists.cell_start[i, n_cells])
-        gone = np.empty(stop - first + 1, np.int64)
+    while first < key.shape[0]:
+        stop = run_stop(key, first, n_cells)
+        i = key[first] // n_cells
         for j in range(first, stop):
-            gone[j - first] = _find(lists, i, ends.key[j] - i * n_cells, ends.place[j])
-        gone[stop - first] = base + size
-        gone.sort()
-        for j in range(stop - first):
-            for at in range(gone[j] + 1, gone[j + 1]):
-                lists.place[at - j - 1] = lists.place[at]
-                lists.bound[at - j - 1] = lists.bound[at]
+            until = at[j + 1] if j + 1 < stop else lists.start[i] + cell_first(lists, i, n_cells)
+            gap = j + 1 - first
+            for after in range(at[j] + 1, until):
+                lists.place[after - gap] = lists.place[after]
+                lists.bound[after - gap] = lists.bound[after]
         below = 0
-        for c in range(ends.key[first] - i * n_cells + 1, n_cells + 1):
-            while first + below < stop and ends.key[first + below] - i * n_cells < c:
+        for c in range(key[first] - i * n_cells + 1, n_cells + 1):
+            while first + below < stop and key[first + below] - i * n_cells < c:
                 below += 1
             lists.cell_start[i, c] -= below
         first = stop
-
-
-@kernel
-def _find(lists: BucketLists, i: int, c: int, place: int) -> int:
-    """Return where the entry of a slot stands in a cell that has it."""
-    at = lists.start[i] + np.int64(lists.cell_start[i, c])
-    while lists.place[at] != place:
-        at += 1
-    return at
 
 
 @kernel
@@ -372,7 +383,7 @@ def repack(lists: BucketLists, out_place: NDArray[np.uint16], out_bound: NDArray
     new = 0
     for i in range(lists.start.shape[0]):
         old = lists.start[i]
-        for j in range(np.int64(lists.cell_start[i, n_cells])):
+        for j in range(cell_first(lists, i, n_cells)):
             out_place[new + j] = lists.place[old + j]
             out_bound[new + j] = lists.bound[old + j]
         lists.start[i] = new

@@ -20,10 +20,12 @@ from eventsieve._kernels.buckets import (
     delete_ends,
     ends_of,
     fill_ends,
+    find_ends,
     insert_ends,
     lay_out,
     missing_room,
     repack,
+    sorted_ends,
 )
 from eventsieve.matchers.base import Matcher
 from eventsieve.matchers.bop import NullBitsets
@@ -69,7 +71,7 @@ class ReinIndex(Matcher):
     def _insert(self, slots: NDArray[np.int32]) -> None:
         self._nulls.insert(self.clauses, slots)
         self._add_lists()
-        ends = ends_of(self._rule, self.clauses, self.n_attributes, slots)
+        ends = sorted_ends(ends_of(self._rule, self.clauses, self.n_attributes, slots))
         missing = missing_room(ends, self._lists)
         if missing:
             self._grow_pool(missing)
@@ -77,7 +79,10 @@ class ReinIndex(Matcher):
 
     def _delete(self, slots: NDArray[np.int32]) -> None:
         self._nulls.delete(self.clauses, slots)
-        delete_ends(ends_of(self._rule, self.clauses, self.n_attributes, slots), self._lists)
+        ends = ends_of(self._rule, self.clauses, self.n_attributes, slots)
+        at = find_ends(ends, self._lists)
+        order = np.lexsort((at, ends.key))
+        delete_ends(ends.key[order], at[order], self._lists)
 
     def _arrays(self) -> Mapping[str, NDArray[Any]]:
         table = {f"transform_{name}": column for name, column in self._rule.table._asdict().items()}

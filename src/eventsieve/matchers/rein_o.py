@@ -28,6 +28,7 @@ from eventsieve._kernels.buckets import (
     BucketLists,
     BucketRule,
     cell_borders,
+    cell_first,
     cell_of_value,
     clear_places,
     clear_places_within,
@@ -104,10 +105,10 @@ def _narrow(
     low_list = 2 * (block * rows.null.shape[1] + a)
     high_list = low_list + 1
     look_ahead(lists, low_list, c, rows.null.shape[1])
-    lows_from_own = np.int64(lists.cell_start[low_list, n_cells]) - np.int64(lists.cell_start[low_list, c])
-    lows_to_own = np.int64(lists.cell_start[low_list, c + 1])
-    highs_to_own = np.int64(lists.cell_start[high_list, c + 1])
-    highs_from_own = np.int64(lists.cell_start[high_list, n_cells]) - np.int64(lists.cell_start[high_list, c])
+    lows_from_own = cell_first(lists, low_list, n_cells) - cell_first(lists, low_list, c)
+    lows_to_own = cell_first(lists, low_list, c + 1)
+    highs_to_own = cell_first(lists, high_list, c + 1)
+    highs_from_own = cell_first(lists, high_list, n_cells) - cell_first(lists, high_list, c)
     by_failing = lows_from_own + highs_to_own
     by_low = lows_to_own + highs_to_own + _ROW_COST
     by_high = highs_from_own + lows_from_own + _ROW_COST
