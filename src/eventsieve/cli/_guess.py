@@ -26,7 +26,8 @@ _PREDICATES = (
     exp.ILike,
     exp.RegexpLike,
 )
-
+_ENOUGH = 25
+"""Comparisons after which an attribute's type is taken as settled: filters that name only such ones are not parsed."""
 
 _QUOTED = re.compile(r"'[^']*'")
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -38,14 +39,15 @@ _KEYWORDS = re.compile(
 def guess_schema(filters: Iterable[str], known: Collection[str] = ()) -> Schema:
     """Return the attributes that filters name, each of the type of the values it is compared with most often.
 
-    Attributes that are `known` already are left out, and filters that name no other are not even parsed.
+    Attributes that are `known` already are left out.
 
     >>> dict(guess_schema(["price > 10 AND symbol = 'A'", "price < 5"]))
     {'price': Float(low=None, high=None), 'symbol': Text()}
     """
     votes: dict[str, Counter[str]] = defaultdict(Counter)
+    settled = set(known)
     for text in filters:
-        if known and not _unknown_words(text, known):
+        if not _names_others(text, settled):
             continue
         try:
             tree = sqlglot.parse_one(text, into=exp.Condition)
@@ -53,6 +55,8 @@ def guess_schema(filters: Iterable[str], known: Collection[str] = ()) -> Schema:
             continue  # the check itself says what is wrong with it
         for name, kind in _comparisons(tree):
             votes[name][kind] += 1
+            if votes[name].total() >= _ENOUGH:
+                settled.add(name)
         for name in _bare_names(tree):
             votes[name]["bool"] += 1
         for column in tree.find_all(exp.Column):
@@ -62,9 +66,9 @@ def guess_schema(filters: Iterable[str], known: Collection[str] = ()) -> Schema:
     return Schema({name: TYPES[kind]() for name, kind in kinds.items()}, decisions)
 
 
-def _unknown_words(text: str, known: Collection[str]) -> bool:
+def _names_others(text: str, settled: Collection[str]) -> bool:
     words = _WORD.findall(_QUOTED.sub("", text))
-    return any(word not in known and not _KEYWORDS.fullmatch(word) for word in words)
+    return any(word not in settled and not _KEYWORDS.fullmatch(word) for word in words)
 
 
 def _kind_by_vote(counts: Counter[str]) -> str:
