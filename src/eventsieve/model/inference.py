@@ -8,13 +8,15 @@ from datetime import date, datetime
 from numbers import Integral, Real
 from typing import Any
 
+import pyarrow as pa
+
 from eventsieve.model.schema import Schema
 from eventsieve.model.types import TYPES, AttributeType
 
 _OTHER = "other"
 
 
-def infer_schema(rows: Iterable[Mapping[str, Any]]) -> Schema:
+def infer_schema(rows: Iterable[Mapping[str, Any]] | pa.Table) -> Schema:
     """Return a schema for these events; its `decisions` say what was decided for each attribute, and from what.
 
     The type that most values have wins; whole numbers and others together are floats. Domains are left open,
@@ -24,6 +26,8 @@ def infer_schema(rows: Iterable[Mapping[str, Any]]) -> Schema:
     >>> print(*schema.decisions, sep=", ")
     price: float (2 values), symbol: text (1 value)
     """
+    if isinstance(rows, pa.Table | pa.RecordBatch):
+        rows = rows.to_pylist()
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
         for name, value in row.items():

@@ -68,6 +68,13 @@ class Schema(Mapping[str, AttributeType]):
                 raise SchemaError(f"attribute {name!r} is {self._types[name]!r} and cannot become {kind!r}")
         return Schema({**self._types, **attributes})
 
+    @staticmethod
+    def infer(data: Any) -> Schema:
+        """Return a schema that fits the given dicts or Arrow table; its `decisions` say what was decided, and why."""
+        from eventsieve.model.inference import infer_schema
+
+        return infer_schema(data)
+
     def to_json(self) -> list[dict[str, Any]]:
         """Return a list of plain dicts, one per attribute, that `from_json` reads back."""
         return [{"name": name, "type": kind.kind, **_declared(kind)} for name, kind in self.items()]

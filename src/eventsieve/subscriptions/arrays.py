@@ -67,6 +67,6 @@ def checked_ids(ids: Sequence[Id] | NDArray[Any], count: int) -> NDArray[Any]:
         found[:] = [checked_id(id) for id in (ids.tolist() if isinstance(ids, np.ndarray) else ids)]
     if len(set(found.tolist())) < count:
         ordered = np.sort(found) if found.dtype != object else np.array(sorted(found, key=repr), object)
-        twice = ordered[1:][ordered[1:] == ordered[:-1]]
+        twice = ordered[1:][ordered[1:] == ordered[:-1]].tolist()
         raise DataError(f"the id {twice[0]!r} is given twice ({len(twice)} ids in all are); ids must differ")
     return found

@@ -45,6 +45,10 @@ _COLUMNS: Final = (
 )
 """The growing arrays of a collection, by name."""
 
+_WIDEST: Final = 1e300
+_NARROWEST: Final = 1e-200
+"""Ends and widths of domains stay between these, so that no arithmetic on them overflows or vanishes."""
+
 _WASTE: Final = 1 << 16
 """Predicates of removed clauses that are left lying before the table is packed."""
 
@@ -159,11 +163,12 @@ class Subscriptions:
             declared_low, declared_high = kind.domain()
             low[a] = declared_low if declared_low is not None else low[a]
             high[a] = declared_high if declared_high is not None else high[a]
-        low[~np.isfinite(low)] = np.minimum(0.0, high[~np.isfinite(low)])
-        low[~np.isfinite(low)] = 0.0
-        flat_ones = ~(high > low)
-        # A range of one value still needs a width, one that float64 can tell apart from nothing.
-        high[flat_ones] = low[flat_ones] + np.maximum(1.0, np.abs(low[flat_ones]) * 1e-9)
+        low = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high, 0.0))
+        high = np.where(np.isfinite(high), high, low)
+        # Ends and width must be ordinary numbers: a cell's width is a share of them.
+        low, high = np.clip(low, -_WIDEST, _WIDEST), np.clip(high, -_WIDEST, _WIDEST)
+        least = np.maximum(_NARROWEST, np.maximum(np.abs(low), np.abs(high)) * 1e-12)
+        high = np.where(high - low > least, high, low + np.maximum(1.0, np.abs(low) * 1e-9))
         return Domains(low, high)
 
     def nbytes(self) -> int:
