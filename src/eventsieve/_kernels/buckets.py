@@ -6,9 +6,9 @@ memory. An entry is the slot's place within its block, which fits 16 bits: half 
 mark for one block stay in the first-level cache. The exact bounds stand beside the entries and are read only in
 the cell of the value itself.
 
-Order within a cell is free. An insertion uses that: a gap at the end of a cell is opened by moving, in each later
-cell, only as many entries as the gap is wide from its front to its end. (Chains of overflow chunks would make
-insertion cheaper, and every match would pay for following them.)
+An insertion or deletion moves the rest of its list by one entry: some 20 KB, which is quick, and every later match
+finds the list without holes. (Chains of overflow chunks would make changes cheaper, and each match would pay for
+following them.)
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ BLOCK_SLOTS = 1 << BLOCK_BITS
 """Slots per block. A list then has at most 32,768 entries, so cell offsets fit 16 bits too, end included."""
 LOW = 0
 HIGH = 1
+_CHUNK = 1024
+"""Entries moved at a time."""
 
 _WORD_SHIFT = np.uint64(6)
 _LOW_BITS = np.uint64(63)
@@ -289,6 +291,7 @@ def grown(size: int) -> int:
 def insert_ends(ends: Ends, lists: BucketLists) -> None:
     """Put sorted ends into their cells. Lists that are full move to the end of the used pool first."""
     n_cells = lists.cell_start.shape[1] - 1
+    via_place, via_bound = np.empty(_CHUNK, np.uint16), np.empty(_CHUNK, np.float64)
     first = 0
     while first < ends.key.shape[0]:
         stop = run_stop(ends.key, first, n_cells)
@@ -296,7 +299,14 @@ def insert_ends(ends: Ends, lists: BucketLists) -> None:
         size = cell_first(lists, i, n_cells)
         if size + stop - first > lists.room[i]:
             _move_list(lists, i, size, grown(size + stop - first))
-        _open_gaps(ends, first, stop, lists, i)
+        until = lists.start[i] + size
+        for j in range(stop - 1, first - 1, -1):
+            at = lists.start[i] + cell_first(lists, i, ends.key[j] - i * n_cells + 1)
+            _shift_up(lists, at, until, j + 1 - first, via_place, via_bound)
+            lists.place[at + j - first] = ends.place[j]
+            lists.bound[at + j - first] = ends.bound[j]
+            until = at
+        _move_borders(ends.key, first, stop, 1, lists)
         first = stop
 
 
@@ -313,32 +323,49 @@ def _move_list(lists: BucketLists, i: int, size: int, room: int) -> None:
 
 
 @kernel
-def _open_gaps(ends: Ends, first: int, stop: int, lists: BucketLists, i: int) -> None:
-    """Insert ends[first:stop] into list i, from its last cell down to the first one that changes."""
+def _shift_up(
+    lists: BucketLists, first: int, stop: int, gap: int, via_place: NDArray[np.uint16], via_bound: NDArray[np.float64]
+) -> None:
+    """Move the entries from first to stop up by `gap`, the last ones first."""
+    # By way of a small buffer: a loop that reads where it writes moves one entry at a time, these two many at once.
+    while stop > first:
+        begin = max(first, stop - _CHUNK)
+        for j in range(stop - begin):
+            via_place[j] = lists.place[begin + j]
+            via_bound[j] = lists.bound[begin + j]
+        for j in range(stop - begin):
+            lists.place[begin + gap + j] = via_place[j]
+            lists.bound[begin + gap + j] = via_bound[j]
+        stop = begin
+
+
+@kernel
+def _shift_down(
+    lists: BucketLists, first: int, stop: int, gap: int, via_place: NDArray[np.uint16], via_bound: NDArray[np.float64]
+) -> None:
+    """Move the entries from first to stop down by `gap`, the first ones first."""
+    while first < stop:
+        end = min(stop, first + _CHUNK)
+        for j in range(end - first):
+            via_place[j] = lists.place[first + j]
+            via_bound[j] = lists.bound[first + j]
+        for j in range(end - first):
+            lists.place[first - gap + j] = via_place[j]
+            lists.bound[first - gap + j] = via_bound[j]
+        first = end
+
+
+@kernel
+def _move_borders(key: NDArray[np.int64], first: int, stop: int, step: int, lists: BucketLists) -> None:
+    """Move the borders behind each changed cell of one list by `step` for every entry that comes before them."""
     n_cells = lists.cell_start.shape[1] - 1
-    cells = lists.cell_start[i]
-    base = lists.start[i]
-    gap = stop - first
-    cells[n_cells] += gap
-    cell_stop = int(np.int64(cells[n_cells])) - gap
-    first_key = i * n_cells
-    for c in range(n_cells - 1, ends.key[first] - first_key - 1, -1):
-        own_first = int(np.int64(cells[c]))
-        own = 0
-        while own < gap and ends.key[first + gap - own - 1] - first_key == c:
-            own += 1
-        gap -= own
-        # The cell moves up by what comes before it: its front goes to its end. What is new stands behind that.
-        for j in range(min(gap, cell_stop - own_first)):
-            to = base + max(cell_stop, own_first + gap) + j
-            lists.place[to] = lists.place[base + own_first + j]
-            lists.bound[to] = lists.bound[base + own_first + j]
-        for j in range(own):
-            to = base + cell_stop + gap + j
-            lists.place[to] = ends.place[first + gap + j]
-            lists.bound[to] = ends.bound[first + gap + j]
-        cells[c] = own_first + gap
-        cell_stop = own_first
+    i = key[first] // n_cells
+    borders = lists.cell_start[i]
+    for j in range(first, stop):
+        end = key[j + 1] - i * n_cells if j + 1 < stop else n_cells
+        moved = np.uint16((j + 1 - first) * step)
+        for c in range(key[j] - i * n_cells + 1, end + 1):
+            borders[c] += moved
 
 
 @kernel
@@ -358,21 +385,15 @@ def find_ends(ends: Ends, lists: BucketLists) -> NDArray[np.int64]:
 def delete_ends(key: NDArray[np.int64], at: NDArray[np.int64], lists: BucketLists) -> None:
     """Take out the entries that stand at `at`, by rising key and, within a key, rising place; close the gaps."""
     n_cells = lists.cell_start.shape[1] - 1
+    via_place, via_bound = np.empty(_CHUNK, np.uint16), np.empty(_CHUNK, np.float64)
     first = 0
     while first < key.shape[0]:
         stop = run_stop(key, first, n_cells)
         i = key[first] // n_cells
         for j in range(first, stop):
             until = at[j + 1] if j + 1 < stop else lists.start[i] + cell_first(lists, i, n_cells)
-            gap = j + 1 - first
-            for after in range(at[j] + 1, until):
-                lists.place[after - gap] = lists.place[after]
-                lists.bound[after - gap] = lists.bound[after]
-        below = 0
-        for c in range(key[first] - i * n_cells + 1, n_cells + 1):
-            while first + below < stop and key[first + below] - i * n_cells < c:
-                below += 1
-            lists.cell_start[i, c] -= below
+            _shift_down(lists, at[j] + 1, until, j + 1 - first, via_place, via_bound)
+        _move_borders(key, first, stop, -1, lists)
         first = stop
 
 
