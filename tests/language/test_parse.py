@@ -236,9 +236,10 @@ def test_long_chains_are_no_deep_nesting() -> None:
     assert parse("price = " + " + ".join(["1"] * 5000), SCHEMA) == Comparison("price", "=", 5000.0)
 
 
-PIECES = """price volume symbol halted nothing AND OR NOT IN BETWEEN LIKE IS NULL ( ) ( ) , + - * / % = < >= <> 1 2.5 1e9
-'A' 'b%' TRUE FALSE TIMESTAMP DATE CASE WHEN END SELECT FROM WHERE CAST AS INT :: [ ] { } . ? : @ $ ~ ! ^ & | ; ESCAPE ANY
-ALL INTERVAL OVER regexp_like abs -- /* */ " ' \\ ü \0"""
+PIECES = """
+price volume symbol halted nothing AND OR NOT IN BETWEEN LIKE IS NULL ( ) ( ) , + - * / % = < >= <> 1 2.5
+1e9 'A' 'b%' TRUE FALSE TIMESTAMP DATE CASE WHEN END SELECT FROM WHERE CAST AS INT :: [ ] { } . ? : @ $ ~ ! ^ & | ;
+ESCAPE ANY ALL INTERVAL OVER regexp_like abs -- /* */ " ' \\ ü \0"""
 WORDS = st.sampled_from([*PIECES.split(), "\n"])
 
 

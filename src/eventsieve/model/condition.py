@@ -171,8 +171,6 @@ def _from_bound(schema: Schema, bound: Bound, codes: Codes) -> Condition:
     named = codes.value_of(bound.attribute, low) if low == high else None
     if named is not None:
         return Comparison(name, "=", named)
-    if isinstance(kind, Time):
-        low, high = _outward(low, math.ceil), _outward(high, math.floor)
     # Beyond 2**53 nothing can be told apart by order, so an end out there leaves its side open.
     ends = (None if abs(end) > LARGEST_EXACT else end for end in (low, high))
     return _from_ends(name, *(None if end is None else _written(kind, end) for end in ends))
@@ -191,20 +189,11 @@ def _from_codes(name: str, bound: Bound, codes: Codes) -> Condition:
 
 
 def _from_ends(name: str, low: Value | None, high: Value | None) -> Condition:
-    if low is None and high is None:
-        return Not(IsNull(name))
-    if low is None or high is None:
-        return Comparison(name, ">=", low) if low is not None else Comparison(name, "<=", _present(high))
-    return Comparison(name, "=", low) if low == high else Between(name, low, high)
-
-
-def _present(value: Value | None) -> Value:
-    assert value is not None
-    return value
-
-
-def _outward(end: float, rounding: object) -> float:
-    return end if math.isinf(end) else float(rounding(end))  # type: ignore[operator]
+    if low is not None and high is not None:
+        return Comparison(name, "=", low) if low == high else Between(name, low, high)
+    if low is not None:
+        return Comparison(name, ">=", low)
+    return Not(IsNull(name)) if high is None else Comparison(name, "<=", high)
 
 
 def _written(kind: Int | Time, end: float) -> Value:
