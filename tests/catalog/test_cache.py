@@ -42,32 +42,35 @@ def changed(catalog: Catalog) -> None:
 
 
 @pytest.fixture
-def parsed(monkeypatch) -> list[int]:
-    """The numbers of rows that openings had to parse."""
-    import eventsieve.catalog.load as load
+def opened(monkeypatch) -> list[str]:
+    """How openings came to their subscriptions: by compiling everything, or so many changes."""
+    import eventsieve.catalog.catalog as module
 
-    counts: list[int] = []
-    plain = load._add
-    monkeypatch.setattr(load, "_add", lambda subs, rows: (counts.append(len(rows)), plain(subs, rows))[1])
-    return counts
+    ways: list[str] = []
+    load, apply = module.load_rows, module.apply_changes
+    monkeypatch.setattr(module, "load_rows", lambda *given: (ways.append("everything"), load(*given))[1])
+    monkeypatch.setattr(
+        module, "apply_changes", lambda subs, changes: (ways.append(f"{len(changes)} changes"), apply(subs, changes))[1]
+    )
+    return ways
 
 
-def test_an_import_into_an_empty_catalog_is_not_parsed_again(tmp_path, parsed):
+def test_an_import_into_an_empty_catalog_is_not_parsed_again(tmp_path, opened):
     catalog = filled(tmp_path / "c")
     assert len(Catalog.open(catalog.path).subscriptions()) == 200
-    assert sum(parsed) == 0
+    assert opened == ["0 changes"]
 
 
-def test_only_what_changed_since_is_parsed(tmp_path, parsed):
+def test_only_what_changed_since_is_parsed(tmp_path, opened):
     catalog = filled(tmp_path / "c")
     changed(catalog)
     with_cache = answers(Catalog.open(catalog.path))
-    assert sum(parsed) == 2
+    assert opened == ["4 changes"]
     without_cache(catalog)
     assert answers(Catalog.open(catalog.path)) == with_cache
 
 
-def test_a_grown_schema_keeps_the_cache(tmp_path, parsed):
+def test_a_grown_schema_keeps_the_cache(tmp_path, opened):
     catalog = filled(tmp_path / "c")
     before = answers(catalog)
     catalog.grow_schema({"country": Text()})
@@ -75,7 +78,17 @@ def test_a_grown_schema_keeps_the_cache(tmp_path, parsed):
     again = Catalog.open(catalog.path)
     assert answers(again) == before
     assert build(again.subscriptions()).match({"country": "X"}) == ["more"]
-    assert sum(parsed) == 2  # one row, at each of two openings
+    assert opened == ["0 changes", "1 changes", "1 changes"]
+
+
+def test_many_changes_are_compiled_at_once(tmp_path, monkeypatch, opened):
+    monkeypatch.setattr("eventsieve.catalog.catalog._FEW_CHANGES", 3)
+    catalog = filled(tmp_path / "c")
+    changed(catalog)
+    by_everything = answers(catalog)
+    assert opened == ["everything"]
+    monkeypatch.undo()
+    assert answers(catalog) == by_everything
 
 
 def test_an_older_version_than_the_cached_one_is_right(tmp_path, monkeypatch):

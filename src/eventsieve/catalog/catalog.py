@@ -27,7 +27,7 @@ from eventsieve.catalog.lock import writer_lock
 from eventsieve.catalog.log import KEY_COLUMNS, LOG_SCHEMA, OPERATIONS, ChangeLog, CommitConflictError
 from eventsieve.catalog.schemas import schema_at
 from eventsieve.catalog.state import ABSENT, CHANGE_NAMES, REMOVED, net_changes, state_table, statuses
-from eventsieve.errors import CatalogError
+from eventsieve.errors import CatalogError, DataError
 from eventsieve.model.ids import Id
 from eventsieve.model.jsonl import Source, source_name
 from eventsieve.model.report import LoadReport
@@ -46,6 +46,8 @@ _SMALL_FILE: Final = 8 << 20
 _LARGE_FILE: Final = 128 << 20
 _WORTH_CACHING: Final = 1_000
 """Filters parsed at an opening before their compiled form is kept."""
+_FEW_CHANGES: Final = 5_000
+"""Changes that are applied one by one to what is cached; beyond, compiling everything at once is quicker."""
 _OWN_FOLDER: Final = "_eventsieve"
 """Beside the table's files; Delta ignores names that begin with an underscore."""
 
@@ -72,7 +74,7 @@ class Catalog:
     >>> catalog.pause(7)
     2
     >>> catalog.subscriptions().ids.tolist(), catalog.subscriptions(version=1).ids.tolist()
-    (['cheap'], [7, 'cheap'])
+    (['cheap'], ['cheap', 7])
     """
 
     def __init__(self, log: ChangeLog) -> None:
@@ -253,7 +255,7 @@ class Catalog:
             report.added = len(kept)
             report.problems.sort(key=lambda problem: problem.line)
             if strict:
-                report.close(strict)
+                _refuse_problems(report)
             return _import_rows(kept, taken)
 
         was_empty = len(self._keys_with_ids()) == 0
@@ -266,7 +268,7 @@ class Catalog:
             and not pc.any(batch["paused"]).as_py()
         ):
             self._cache.store(version, compiled)
-        report.close(strict)
+        report.close(strict=False)
         return report
 
     def export_jsonl(self, target: str | PathLike[str] | IO[str], version: int | None = None) -> None:
@@ -311,8 +313,8 @@ class Catalog:
     def _opened(self, at: int, schema: Schema) -> Subscriptions:
         """Load the newest compiled form and apply what changed since; compile everything only if there is none."""
         cached = self._cache.newest(at)
-        if cached is not None:
-            changes = self.changes(cached.version, at)
+        changes = None if cached is None else self.changes(cached.version, at)
+        if cached is not None and changes is not None and len(changes) <= _FEW_CHANGES:
             subscriptions = cached.subscriptions
             subscriptions.schema = schema  # it only grows, and attributes keep their numbers
             apply_changes(subscriptions, changes)
@@ -416,6 +418,13 @@ def _import_rows(batch: pa.Table, taken: NDArray[np.bool_]) -> pa.Table:
     paused = paused.append_column("operation", pa.repeat("pause", len(paused)))
     rows = pa.concat_tables([written, paused], promote_options="default")
     return rows.append_column("schema", pa.nulls(len(rows), pa.string()))
+
+
+def _refuse_problems(report: LoadReport) -> None:
+    try:
+        report.close(strict=True)
+    except DataError as cause:
+        raise transfer.RowsRefusedError(str(cause)) from cause
 
 
 def _active(rows: pa.Table) -> pa.Table:

@@ -37,6 +37,12 @@ class IdColumns:
     def __len__(self) -> int:
         return len(self.number)
 
+    def take(self, rows: NDArray[np.int64]) -> IdColumns:
+        """Return the ids of these rows."""
+        if len(rows) == len(self) and (np.diff(rows) == 1).all():
+            return self
+        return IdColumns(self.number.take(pa.array(rows)), self.text.take(pa.array(rows)))
+
     def followed_by(self, other: IdColumns) -> IdColumns:
         """Return these ids and then the other ones."""
         return IdColumns(

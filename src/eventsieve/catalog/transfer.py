@@ -34,6 +34,10 @@ BATCH_SCHEMA: Final = pa.schema(
 )
 
 
+class RowsRefusedError(DataError):
+    """A strict import had bad rows, so that nothing was imported."""
+
+
 def read_jsonl(source: Source, report: LoadReport) -> pa.Table:
     """Return the good lines, `{"id": ..., "filter": "...", "owner": ..., "labels": {...}}`, as BATCH_SCHEMA."""
     columns: dict[str, list[Any]] = {name: [] for name in BATCH_SCHEMA.names}

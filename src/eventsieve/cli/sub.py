@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eventsieve.cli._io import PROBLEMS, emit, open_input, read_schema, say_problems
+from eventsieve.cli._io import PROBLEMS, emit, open_input, read_schema, say, say_problems
 
 if TYPE_CHECKING:
     from eventsieve.catalog import Catalog
@@ -163,17 +163,22 @@ def import_(
     """
     import warnings
 
+    from eventsieve.catalog.transfer import RowsRefusedError
     from eventsieve.model.report import LoadWarning
 
     opened = _open(catalog)
     how: dict[str, Any] = {"strict": strict, "replace": replace, "author": _author(author)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LoadWarning)  # said by line below
-        if source.endswith(".parquet"):
-            report = opened.import_parquet(source, **how)
-        else:
-            with open_input(source) as lines:
-                report = opened.import_jsonl(lines, **how)
+        try:
+            if source.endswith(".parquet"):
+                report = opened.import_parquet(source, **how)
+            else:
+                with open_input(source) as lines:
+                    report = opened.import_jsonl(lines, **how)
+        except RowsRefusedError as error:
+            say(str(error))
+            raise typer.Exit(PROBLEMS) from error
     emit({"version": opened.version, "imported": report.added, "left_out": report.rejected})
     if say_problems(source, report.problems):
         raise typer.Exit(PROBLEMS)

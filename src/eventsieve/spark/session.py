@@ -59,12 +59,13 @@ def _active_session() -> SparkSession | None:
 
 def _with_settings(spark: SparkSession, conf: dict[str, Any]) -> SparkSession:
     for name, value in conf.items():
-        try:
-            spark.conf.set(name, _text(value))
-        except Exception as cause:
+        if spark.conf.get(name, None) == _text(value):
+            continue
+        if not spark.conf.isModifiable(name):
             raise SparkError(
                 f"{name} cannot be changed on a Spark session that runs already; stop it first or leave the setting out"
-            ) from cause
+            )
+        spark.conf.set(name, _text(value))
     return spark
 
 
