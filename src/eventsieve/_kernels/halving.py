@@ -321,9 +321,33 @@ def delete_entries(
             block, a = s >> filing.block_bits, clauses.attribute[p]
             for i in range(lists_of_predicate(filing, block, a, clauses.low[p], clauses.high[p], names)):
                 target = lists.page_of_key[names.key[i]] * page_lists + names.number[i]
-                at = lists.start[target]
-                last = at + lists.length[target] - 1
-                while at < last and lists.entries[at] != s & place_mask:
-                    at += 1
-                lists.entries[at] = lists.entries[last]
-                lists.length[target] -= 1
+                begin, length = lists.start[target], lists.length[target]
+                in_use = lists.entries[begin : begin + length]
+                in_use[_position(in_use, s & place_mask)] = in_use[length - 1]
+                lists.length[target] = length - 1
+
+
+@inlined
+def _position(entries: Entries, entry: int) -> int:
+    """Return where an entry stands in a list."""
+    # Without a branch for each entry the loop runs in wide registers, so whole runs are tried first.
+    run = 64
+    begin = 0
+    while begin + run <= entries.shape[0]:
+        hits = 0
+        for i in range(begin, begin + run):
+            hits += entries[i] == entry
+        if hits:
+            break
+        begin += run
+    while begin < entries.shape[0] - 1 and entries[begin] != entry:
+        begin += 1
+    return begin
+
+
+@kernel
+def give_slack(lists: CellLists) -> None:
+    """Raise the capacity of lists in use by a little."""
+    for i in range(lists.capacity.shape[0]):
+        if lists.capacity[i] > 0:
+            lists.capacity[i] += (lists.capacity[i] >> 4) + 2

@@ -20,6 +20,7 @@ from eventsieve._kernels.halving import (
     count_entries,
     delete_entries,
     fill_entries,
+    give_slack,
     insert_entries,
     lay_out,
     lists_in_page,
@@ -120,9 +121,11 @@ class HalvedCells:
         return int(self._length.view.max(initial=0))
 
     def build(self, clauses: ClauseTable) -> None:
-        """File all clauses, leaving no room between the lists."""
+        """File all clauses, with a little room in each list."""
         self._claim(clauses, np.arange(clauses.start.shape[0], dtype=np.int32))
         count_entries(self.filing, clauses, self._page_lists, self.lists)
+        # Without it every first insertion into a list would move the list.
+        give_slack(self.lists)
         total = lay_out(self.filing, self._page_lists, self.lists, self._start.view)
         self._entries = np.empty(total + total // _SPARE, self._entries.dtype)
         self._used[0] = total
