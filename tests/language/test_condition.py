@@ -57,6 +57,8 @@ def test_too_few_parts_or_values_are_refused() -> None:
         (Bound(2, 0.0, 1.0), Not(IsNull("halted"))),
         (Bound(2, 3.0, 4.0), Constant(False)),
         (Bound(3, 0.0, INF), Comparison("at", ">=", datetime(1970, 1, 1, tzinfo=UTC))),
+        (Bound(3, -0.5, 0.5), Comparison("at", "=", datetime(1970, 1, 1, tzinfo=UTC))),
+        (Bound(1, 0.5, 3.0), Between("volume", 0.5, 3)),
         (Bound(4, 1.0, 1.0), Comparison("symbol", "=", "A")),
         (Bound(4, 1.0, 2.0), In("symbol", ("A", "B"))),
         (Bound(4, -INF, 0.0), Not(In("symbol", ("A", "B", "C")))),

@@ -172,8 +172,11 @@ def _from_bound(schema: Schema, bound: Bound, codes: Codes) -> Condition:
     if named is not None:
         return Comparison(name, "=", named)
     # Beyond 2**53 nothing can be told apart by order, so an end out there leaves its side open.
-    ends = (None if abs(end) > LARGEST_EXACT else end for end in (low, high))
-    return _from_ends(name, *(None if end is None else _written(kind, end) for end in ends))
+    return _from_ends(
+        name,
+        None if abs(low) > LARGEST_EXACT else _written(kind, low, math.ceil(low)),
+        None if abs(high) > LARGEST_EXACT else _written(kind, high, math.floor(high)),
+    )
 
 
 def _from_codes(name: str, bound: Bound, codes: Codes) -> Condition:
@@ -196,7 +199,8 @@ def _from_ends(name: str, low: Value | None, high: Value | None) -> Condition:
     return Not(IsNull(name)) if high is None else Comparison(name, "<=", high)
 
 
-def _written(kind: Int | Time, end: float) -> Value:
+def _written(kind: Int | Time, end: float, whole: int) -> Value:
+    """Return an end as it is written for integers, and as the nearest moment within for time."""
     if isinstance(kind, Time):
-        return moment(end)
-    return int(end) if end.is_integer() else end
+        return moment(whole)
+    return whole if whole == end else end
