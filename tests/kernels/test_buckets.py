@@ -87,6 +87,20 @@ def test_a_list_can_hold_a_whole_block() -> None:
     assert [len(cell) for cell in contents(matcher) if cell] == [BLOCK_SLOTS, BLOCK_SLOTS, 1, 1]
 
 
+def test_growing_from_nothing_by_batches_of_all_sizes() -> None:
+    """The pool must have room for every list that a batch makes move, however much of it was spare before."""
+    clauses = random_clauses(6000, 3, seed=2)
+    matcher = Rein(buckets=30)
+    everything = np.arange(6000, dtype=np.int32)
+    matcher.build(emptied(clauses, everything), domains(3))
+    for part in np.split(everything, [1, 2, 10, 200, 1500, 1501, 1600, 3500]):
+        matcher.insert(part, clauses)
+        assert matcher.arrays()["used"][0] <= matcher.arrays()["place"].size
+    whole = Rein(buckets=30)
+    whole.build(clauses, domains(3))
+    assert contents(matcher) == contents(whole)
+
+
 def test_the_pool_does_not_grow_for_ever() -> None:
     """Replacing clauses over and over reuses the room that moved lists leave behind."""
     clauses = random_clauses(2000, 4, seed=9)

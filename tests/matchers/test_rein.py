@@ -14,6 +14,7 @@ from eventsieve.matchers.rein import Rein, ReinF
 from eventsieve.matchers.rein_index import ReinIndex
 from eventsieve.matchers.rein_o import ReinO
 from eventsieve.model.columns import ClauseTable, Domains, EventColumns
+from eventsieve.model.transform import TransformChoice
 
 MODES = {
     "rein": lambda **more: Rein(**more),
@@ -137,8 +138,8 @@ def test_any_order_of_changes_with_reused_slots(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("transform", ["quantiles", "normal:0.5:0.1"])
-def test_a_value_transform_changes_cells_and_not_answers(mode: str, transform: str) -> None:
+@pytest.mark.parametrize("transform", ["quantiles", "normal 0.5 0.1", {1: "quantiles"}])
+def test_a_value_transform_changes_cells_and_not_answers(mode: str, transform: TransformChoice) -> None:
     table = Table(200, seed=7)
     matcher = MODES[mode](buckets=20, transform=transform)
     matcher.build(table.clauses(), DOMAINS)
@@ -172,8 +173,15 @@ def test_open_ends_take_no_room_where_they_are_not_needed() -> None:
         ("rein", {"absent": "skip"}, "absent must be 'bitset' or 'walk', not 'skip'"),
         ("rein-o", {"walk": "longest"}, "walk must be 'shortest' or 'satisfied', not 'longest'"),
         ("rein-f", {"buckets": 0}, "buckets must be from 1 to"),
+        ("rein", {"transform": "logarithm"}, "no transform reads 'logarithm'"),
     ],
 )
 def test_wrong_parameters_are_refused_with_the_choices(name: str, params: dict[str, object], reason: str) -> None:
     with pytest.raises(MatcherError, match=reason):
         make_matcher(name, **params)
+
+
+def test_a_transform_of_an_unknown_attribute_is_refused_at_build() -> None:
+    matcher = Rein(transform={99: "quantiles"})
+    with pytest.raises(MatcherError, match="there is no attribute 99"):
+        matcher.build(Table(3, seed=1).clauses(), DOMAINS)

@@ -29,12 +29,11 @@ from eventsieve._kernels.buckets import (
 )
 from eventsieve.matchers.base import Matcher
 from eventsieve.matchers.bop import NullBitsets
+from eventsieve.matchers.transforms import check_transform, table_arrays, table_for, table_from
 from eventsieve.model.columns import flat
-from eventsieve.model.transform import TransformChoice, TransformTable, choose_distributions, transform_table
+from eventsieve.model.transform import TransformChoice, TransformTable
 
 MOST_BUCKETS = 1 << 20
-_QUANTILES = 257
-"""Knots per attribute of a learned transform."""
 
 
 class ReinIndex(Matcher):
@@ -54,11 +53,10 @@ class ReinIndex(Matcher):
         if not 1 <= buckets <= MOST_BUCKETS:
             raise ValueError(f"buckets must be from 1 to {MOST_BUCKETS}, not {buckets}")
         self.buckets = int(buckets)
-        self.transform = transform
+        self.transform = check_transform(transform)
 
     def _build(self) -> None:
-        distributions = choose_distributions(self.transform, self.n_attributes, self._learned)
-        self._take_rule(transform_table(self.domains, distributions))
+        self._take_rule(table_for(self, self.transform))
         self._nulls = NullBitsets(self.n_attributes)
         self._nulls.insert(self.clauses, np.arange(self.n_slots, dtype=np.int32))
         self._lists = _empty_lists(self.buckets)
@@ -85,18 +83,10 @@ class ReinIndex(Matcher):
         delete_ends(ends.key[order], at[order], self._lists)
 
     def _arrays(self) -> Mapping[str, NDArray[Any]]:
-        table = {f"transform_{name}": column for name, column in self._rule.table._asdict().items()}
-        return {**self._lists._asdict(), **self._nulls.arrays(), **table}
+        return {**self._lists._asdict(), **self._nulls.arrays(), **table_arrays(self._rule.table)}
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self._take_rule(
-            TransformTable(
-                flat(arrays["transform_start"], np.int32),
-                flat(arrays["transform_value"], np.float64),
-                flat(arrays["transform_position"], np.float64),
-                flat(arrays["transform_slope"], np.float64),
-            )
-        )
+        self._take_rule(table_from(arrays))
         self._nulls = NullBitsets(self.n_attributes)
         self._nulls.restore(arrays)
         self._lists = BucketLists(
@@ -114,13 +104,6 @@ class ReinIndex(Matcher):
 
     def _take_rule(self, table: TransformTable) -> None:
         self._rule = BucketRule(table, self.buckets, *self._open_ends())
-
-    def _learned(self, a: int) -> NDArray[np.float64]:
-        """Return quantiles of the ends that clauses have on an attribute."""
-        asked = self.clauses.attribute == a
-        ends = np.concatenate([self.clauses.low[asked], self.clauses.high[asked]])
-        ends = ends[np.isfinite(ends)]
-        return np.quantile(ends, np.linspace(0.0, 1.0, _QUANTILES)) if ends.size else ends
 
     def _add_lists(self) -> None:
         """Give every block its lists, empty."""
@@ -140,7 +123,8 @@ class ReinIndex(Matcher):
         """Replace the pool by a larger one, without the room that moved lists left behind."""
         old = self._lists
         in_use = int(old.room.sum(dtype=np.int64))
-        self._give_pool(in_use + max(missing + int(old.used[0]) - in_use, in_use // 8) + 1024)
+        asked = missing + old.place.size - int(old.used[0])
+        self._give_pool(in_use + max(asked, in_use // 8))
         repack(old, self._lists.place, self._lists.bound)
 
 
