@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
+
+_LONG_RUN = 1 << 14
+"""Texts that are worth copying the base for."""
 
 
 class Texts:
@@ -46,9 +51,13 @@ class Texts:
             self._changed = {}
         return self._base
 
-    def append(self, texts: pa.LargeStringArray, n_before: int) -> None:
-        """Put many texts behind the first `n_before` slots at once."""
-        self._base = pa.concat_arrays([self.frozen(n_before), texts.cast(pa.large_string())])
+    def set_many(self, slots: NDArray[np.int32], texts: pa.Array, n_before: int) -> None:
+        """Give many slots their texts; a long run right behind the first `n_before` slots becomes part of the base."""
+        if len(slots) >= _LONG_RUN and slots[0] == n_before and len(slots) == slots[-1] - slots[0] + 1:
+            self._base = pa.concat_arrays([self.frozen(n_before), texts.cast(pa.large_string())])
+            return
+        for slot, text in zip(slots.tolist(), texts.to_pylist(), strict=True):
+            self.set(slot, text)
 
     def copy(self) -> Texts:
         """Return an independent copy; the base is immutable and shared."""

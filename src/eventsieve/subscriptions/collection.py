@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from eventsieve.errors import DataError, EventsieveError, SchemaError, suggestion
+from eventsieve.errors import DataError, SchemaError, suggestion
 from eventsieve.language import compile_filter, parse, to_text
 from eventsieve.model.clause import Bound, Clause
 from eventsieve.model.codes import Codes
@@ -26,24 +26,13 @@ from eventsieve.model.growing import GrowingArray
 from eventsieve.model.ids import Id, Ids, checked_id
 from eventsieve.model.jsonl import Source, read_objects, source_name
 from eventsieve.model.report import LoadReport
-from eventsieve.model.residuals import Pattern, ResidualTable
+from eventsieve.model.residuals import ResidualTable
 from eventsieve.model.schema import Schema
 from eventsieve.model.texts import Texts
 from eventsieve.model.types import Text
 from eventsieve.subscriptions.arrays import check_bounds, checked_ids, sort_by_attribute
-from eventsieve.subscriptions.strings import restored_ids, restored_texts, stored_ids, stored_texts
-
-_COLUMNS: Final = (
-    "start",
-    "stop",
-    "attribute",
-    "low",
-    "high",
-    "subscription_of_clause",
-    "first_clause",
-    "next_clause",
-)
-"""The growing arrays of a collection, by name."""
+from eventsieve.subscriptions.loading import add_rows
+from eventsieve.subscriptions.storage import restored, stored
 
 _WIDEST: Final = 1e300
 _NARROWEST: Final = 1e-200
@@ -177,21 +166,21 @@ class Subscriptions:
 
     def check(self, text: str) -> None:
         """Raise FilterError if a filter is not acceptable here; change nothing."""
-        self._compile(text)
+        self.compile(text)
 
     # -- changing ----------------------------------------------------------------------------------------
 
     def add(self, id: Id, text: str) -> None:
         """Add a subscription under a new id; nothing changes if the filter or the id is not acceptable."""
-        id = self._new_id(id)
-        self._put(id, text, self._compile(text))
+        id = self.new_id(id)
+        self.put(id, text, self.compile(text))
 
     def replace(self, id: Id, text: str) -> None:
         """Give an existing subscription another filter; nothing changes if the filter is not acceptable."""
         self.slot(id)
-        clauses = self._compile(text)
+        clauses = self.compile(text)
         self.remove(id)
-        self._put(checked_id(id), text, clauses)
+        self.put(checked_id(id), text, clauses)
 
     def remove(self, id: Id) -> None:
         """Remove a subscription; its slots will be used again."""
@@ -231,8 +220,12 @@ class Subscriptions:
             if id in self:
                 raise DataError(f"the id {id!r} is taken; replace() changes an existing subscription")
         if others.one_clause_each and not others.codes.attributes() and others.residuals.empty and not others.unbounded:
-            return self._extend_columns(ids, others)
-        before = [self._put(id, others._texts.get(others.slot(id)), self._translated(others, id)) for id in ids]
+            theirs = others.table()
+            slots = np.flatnonzero(others._first_clause.view >= 0)
+            texts = None if others._texts.empty else others._texts.frozen(others.n_slots).take(pa.array(slots))
+            picked = theirs._replace(start=theirs.start[slots], stop=theirs.stop[slots])
+            return self.append_columns(ids, picked, texts)
+        before = [self.put(id, others._texts.get(others.slot(id)), self._translated(others, id)) for id in ids]
         return np.concatenate([np.empty(0, np.int32), *(self.clauses_of(slot) for slot in before)])
 
     def pack(self) -> bool:
@@ -241,7 +234,7 @@ class Subscriptions:
             return False
         start, stop = self._start.view, self._stop.view
         length = stop - start
-        source = np.repeat(start - (np.cumsum(length) - length), length) + np.arange(length.sum())
+        source = rows_of(start, length)
         # New arrays, since a fork may share the old ones.
         for name in ("_attribute", "_low", "_high"):
             setattr(self, name, GrowingArray(getattr(self, name).view[source]))
@@ -338,17 +331,14 @@ class Subscriptions:
     def add_jsonl(self, source: Source, strict: bool = False) -> LoadReport:
         """Add subscriptions from JSON lines; return what was added and what was left out, and why."""
         report = LoadReport(source_name(source))
-        rows = [
-            (line, row.get("id"), row.get("filter"), set(row) - {"id", "filter"})
-            for line, row in read_objects(source, report)
-        ]
-        good = []
-        for line, id, text, more in rows:
+        rows = []
+        for line, row in read_objects(source, report):
+            more = sorted(set(row) - {"id", "filter"})
             if more:
-                report.reject(line, id, f"unknown field {min(more)!r}{suggestion(min(more), ('id', 'filter'))}")
+                report.reject(line, row.get("id"), f"unknown field {more[0]!r}{suggestion(more[0], ('id', 'filter'))}")
             else:
-                good.append((line, id, text))
-        return self._add_rows(good, report, strict)
+                rows.append((line, row.get("id"), row.get("filter")))
+        return add_rows(self, rows, report, strict)
 
     def add_arrow(self, table: pa.Table, strict: bool = False) -> LoadReport:
         """Add subscriptions from a table with the columns `id` and `filter`."""
@@ -356,67 +346,18 @@ class Subscriptions:
             if name not in table.column_names:
                 raise SchemaError(f"the table has no column {name!r}; its columns are {', '.join(table.column_names)}")
         rows = zip(range(1, table.num_rows + 1), table["id"].to_pylist(), table["filter"].to_pylist(), strict=True)
-        return self._add_rows(rows, LoadReport("the given table"), strict)
-
-    def _add_rows(self, rows: Iterable[tuple[int, Any, Any]], report: LoadReport, strict: bool) -> LoadReport:
-        """Compile all rows, then add the good ones: a strict load that fails has changed nothing."""
-        ready: list[tuple[Id, str, list[Clause]]] = []
-        line_of: dict[Id, int] = {}
-        for line, id, text in rows:
-            try:
-                id = self._new_id(id)
-                if id in line_of:
-                    raise DataError(f"the id {id!r} is already on line {line_of[id]}; keep one of them")
-                ready.append((id, text, self._compile(text)))
-                line_of[id] = line
-            except EventsieveError as problem:
-                report.reject(line, id if isinstance(id, int | str) else None, problem)
-        report.added = len(ready)
-        report.problems.sort(key=lambda problem: problem.line)
-        report.close(strict)
-        for id, text, clauses in ready:
-            self._put(id, text, clauses)
-        return report
+        return add_rows(self, list(rows), LoadReport("the given table"), strict)
 
     # -- storing -----------------------------------------------------------------------------------------
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return the collection as a little JSON and named arrays; `from_stored` reads them back."""
-        columns = {name: getattr(self, "_" + name).view for name in _COLUMNS}
-        meta = {
-            "schema": self.schema.to_json(),
-            "codes": {str(a): self.codes.values(a) for a in self.codes.attributes()},
-            "patterns": [list(pattern) for pattern in self.residuals.patterns],
-            "one_clause_each": self.one_clause_each,
-            "dead_predicates": self._dead_predicates,
-        }
-        columns["free_slots"] = np.array(self._free_slots, np.int64)
-        columns["free_clauses"] = np.array(self._free_clauses, np.int64)
-        columns["unbounded"] = np.array(sorted(self.unbounded), np.int64)
-        columns |= {f"residuals/{name}": array for name, array in self.residuals.arrays().items()}
-        columns |= stored_texts("texts", self._texts.frozen(self.n_slots))
-        columns |= stored_ids(self.ids_by_slot)
-        return meta, columns
+        return stored(self)
 
     @classmethod
     def from_stored(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Subscriptions:
         """Take up what `to_arrays` gave, without copying the arrays."""
-        subs = cls(Schema.from_json(meta["schema"]))
-        for name in _COLUMNS:
-            setattr(subs, "_" + name, GrowingArray(arrays[name]))
-        for a, values in meta["codes"].items():
-            subs.codes.assign_all(int(a), values)
-        patterns = [Pattern(*pattern) for pattern in meta["patterns"]]
-        residual_arrays = {name[10:]: array for name, array in arrays.items() if name.startswith("residuals/")}
-        subs.residuals = ResidualTable.from_arrays(residual_arrays, patterns)
-        subs.one_clause_each, subs._dead_predicates = meta["one_clause_each"], meta["dead_predicates"]
-        subs._free_slots, subs._free_clauses = arrays["free_slots"].tolist(), arrays["free_clauses"].tolist()
-        subs.unbounded = set(arrays["unbounded"].tolist())
-        subs._texts = Texts(restored_texts("texts", arrays))
-        subs.ids_by_slot = restored_ids(arrays, subs.n_slots)
-        subs.ids_by_slot.forget(subs._free_slots)
-        subs.report = LoadReport("a snapshot", len(subs))
-        return subs
+        return restored(cls(Schema.from_json(meta["schema"])), meta, arrays)
 
     # -- inside ------------------------------------------------------------------------------------------
 
@@ -424,13 +365,15 @@ class Subscriptions:
         slot = self.ids_by_slot.slot(id)
         return slot if slot is not None and self._first_clause.view[slot] >= 0 else None
 
-    def _new_id(self, given: Any) -> Id:
+    def new_id(self, given: Any) -> Id:
+        """Return an acceptable id that nobody has; raise DataError otherwise."""
         id = checked_id(given)
         if self._find(id) is not None:
             raise DataError(f"the id {id!r} is taken; replace() changes an existing subscription")
         return id
 
-    def _compile(self, text: Any) -> list[Clause]:
+    def compile(self, text: Any) -> list[Clause]:
+        """Compile a filter text in this collection's codes; raise an error that says what is wrong with it."""
         if not isinstance(text, str):
             raise DataError(f"a filter is a text, not {text!r} ({type(text).__name__})")
         return compile_filter(parse(text, self.schema), self.schema, self.codes)
@@ -446,7 +389,7 @@ class Subscriptions:
         ]
         return from_bounds(self.schema, bounds, self.codes)
 
-    def _put(self, id: Id, text: str | None, clauses: list[Clause]) -> int:
+    def put(self, id: Id, text: str | None, clauses: list[Clause]) -> int:
         """Store a subscription whose id is new."""
         slot = self._free_slots.pop() if self._free_slots else self.n_slots
         self._first_clause.resize(max(self.n_slots, slot + 1), -1)
@@ -470,31 +413,33 @@ class Subscriptions:
             self.one_clause_each &= at == slot and len(clauses) == 1
         return slot
 
-    def _extend_columns(self, ids: list[Id], others: Subscriptions) -> NDArray[np.int32]:
-        """Add one clause per id, all at once. Free slots and free clauses are used in step with each other."""
-        theirs = others.table()
-        source = np.flatnonzero(others._first_clause.view >= 0)
-        length = theirs.stop[source] - theirs.start[source]
-        picked = np.repeat(theirs.start[source] - (np.cumsum(length) - length), length) + np.arange(length.sum())
+    def append_columns(self, ids: list[Id], clauses: ClauseTable, texts: pa.Array | None) -> NDArray[np.int32]:
+        """Add subscriptions of one plain clause each, all at once; return their clause slots.
+
+        The ids are new and different, the clauses have at least one predicate and are in this collection's codes.
+        """
+        length = clauses.stop - clauses.start
+        picked = rows_of(clauses.start, length)
+        # Free slots and free clauses are claimed in step, so that each clause stands at its subscription's slot.
         slots = _claim(self._free_slots, self.n_slots, len(ids))
-        clauses = _claim(self._free_clauses, len(self._start), len(ids))
+        at = _claim(self._free_clauses, len(self._start), len(ids))
+        n_before = self.n_slots
         self._first_clause.resize(max(self.n_slots, int(slots.max(initial=-1)) + 1), -1)
         for column in (self._start, self._stop, self._subscription_of_clause, self._next_clause):
-            column.resize(max(len(column), int(clauses.max(initial=-1)) + 1))
+            column.resize(max(len(column), int(at.max(initial=-1)) + 1))
         begin = len(self._attribute) + np.cumsum(length) - length
-        self._start.view[clauses], self._stop.view[clauses] = begin, begin + length
-        self._subscription_of_clause.view[clauses] = slots
-        self._next_clause.view[clauses] = -1
-        self._first_clause.view[slots] = clauses
-        self._attribute.extend(theirs.attribute[picked])
-        self._low.extend(theirs.low[picked])
-        self._high.extend(theirs.high[picked])
-        self.one_clause_each &= bool(np.array_equal(slots, clauses))
+        self._start.view[at], self._stop.view[at] = begin, begin + length
+        self._subscription_of_clause.view[at] = slots
+        self._next_clause.view[at] = -1
+        self._first_clause.view[slots] = at
+        self._attribute.extend(clauses.attribute[picked])
+        self._low.extend(clauses.low[picked])
+        self._high.extend(clauses.high[picked])
+        self.one_clause_each &= bool(np.array_equal(slots, at))
         self.ids_by_slot.set(slots, ids)
-        if not others._texts.empty:
-            for slot, theirs_slot in zip(slots.tolist(), source.tolist(), strict=True):
-                self._texts.set(slot, others._texts.get(theirs_slot))
-        return clauses
+        if texts is not None:
+            self._texts.set_many(slots, texts, n_before)
+        return at
 
     def _translated(self, others: Subscriptions, id: Id) -> list[Clause]:
         """Compile another collection's subscription for this one, whose codes differ."""
@@ -512,6 +457,11 @@ class Subscriptions:
                 )
             if at.size:
                 low[at] = high[at] = code_positions(self.schema, a, low[at], texts, self.codes)
+
+
+def rows_of(start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the positions of many runs, end to end."""
+    return np.repeat(start - (np.cumsum(length) - length), length) + np.arange(length.sum())
 
 
 def _growing(dtype: Any) -> GrowingArray:
