@@ -50,8 +50,14 @@ class Sample:
 def single_event(workload: Workload, columns: EventColumns, e: int) -> Events:
     """Return event e as a batch of its own."""
     carried = slice(int(columns.start[e]), int(columns.start[e + 1]))
-    attribute, value = columns.attribute[carried], columns.value[carried]
-    return Events.from_arrays(workload.schema(), [0, attribute.size], attribute, value, texts=workload.texts() or None)
+    attribute, value = columns.attribute[carried], columns.value[carried].copy()
+    schema, own_texts = workload.schema(), {}
+    for name, texts in workload.texts().items():
+        # Its own text only: a batch carries all texts it is given, and translates them when it is matched.
+        for i in np.flatnonzero(attribute == schema.position(name)):
+            own_texts[name] = [texts[int(value[i])]]
+            value[i] = 0
+    return Events.from_arrays(schema, [0, attribute.size], attribute, value, texts=own_texts)
 
 
 def _aim(drawn: EventColumns, subscriptions: SubscriptionArrays, aimed: int, seed: int) -> EventColumns:

@@ -60,10 +60,11 @@ def bench(
     Examples:
 
       eventsieve bench --workload bop --matchers simple
-      eventsieve bench --workload bop --matchers rein,rein:absent=walk,rein-o,tama --events 500
+      eventsieve bench --matchers rein,rein:absent=walk,rein-o --events 500
       eventsieve bench --workload gem --matchers all --n 100000 --json gem.json
-      eventsieve bench --workload htree --set attribute_skew=1 --set h-tree.cells=4 --matchers h-tree
-      eventsieve bench --workload eem --batch 2048 --threads 2 --json - | jq .mean_ms
+      eventsieve bench --workload htree --matchers h-tree --set attribute_skew=1
+      eventsieve bench --workload hem --matchers h-tree --set h-tree.cells=8
+      eventsieve bench --workload eem --threads 2 --json - | jq .mean_ms
     """
     from eventsieve.bench import Plan, run, write_records
     from eventsieve.workload import standard

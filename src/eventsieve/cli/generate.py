@@ -35,7 +35,7 @@ def generate(
     Examples:
 
       eventsieve generate ticks --n 1000 --events 500 --out demo
-      eventsieve match demo/subscriptions.jsonl demo/events.jsonl --schema demo/schema.json
+      cd demo && eventsieve match subscriptions.jsonl events.jsonl --schema schema.json
       eventsieve generate bop --n 100000 --format parquet --out bop
       eventsieve generate gem --set match_rate=0.05 --set k=4 --seed 7 --out gem
     """
