@@ -182,3 +182,22 @@ def test_extending_translates_codes() -> None:
     assert index.match({"n": 3}) == ["c"]
     with pytest.raises(es.DataError, match="'c' is taken"):
         one.extend(two)
+
+
+@pytest.mark.parametrize(
+    "text", ["t = 'C'", "t != 'B'", "t = 'C' AND n = 9007199254740993", "n < 3 AND t = 'A'", "n > 5"]
+)
+def test_extending_means_the_same_as_adding(text: str) -> None:
+    """Whichever way a subscription comes in, it answers alike, whatever codes it had before."""
+    first = ["t = 'A'", "n = 9007199254740995", "t = 'B'"]
+    added, extended, other = es.Subscriptions(SCHEMA), es.Subscriptions(SCHEMA), es.Subscriptions(SCHEMA)
+    for number, each in enumerate(first):
+        added.add(number, each)
+        extended.add(number, each)
+    added.add("new", text)
+    other.add("unused", "t = 'Z'")
+    other.add("new", text)
+    other.remove("unused")
+    extended.extend(other)
+    events = [{"t": t, "n": n} for t in ("A", "B", "C", "Q") for n in (1, 7, 9007199254740993, 9007199254740997)]
+    assert list(es.build(added).match_batch(events)) == list(es.build(extended).match_batch(events))

@@ -32,6 +32,7 @@ from eventsieve.model.texts import Texts
 from eventsieve.model.types import Text
 from eventsieve.subscriptions.arrays import check_bounds, checked_ids, sort_by_attribute
 from eventsieve.subscriptions.loading import add_rows
+from eventsieve.subscriptions.recoding import in_codes_of
 from eventsieve.subscriptions.storage import restored, stored
 
 _WIDEST: Final = 1e300
@@ -219,8 +220,8 @@ class Subscriptions:
         for id in ids:
             if id in self:
                 raise DataError(f"the id {id!r} is taken; replace() changes an existing subscription")
-        if others.one_clause_each and not others.codes.attributes() and others.residuals.empty and not others.unbounded:
-            theirs = others.table()
+        theirs = in_codes_of(self, others)
+        if theirs is not None and others.one_clause_each and others.residuals.empty and not others.unbounded:
             slots = np.flatnonzero(others._first_clause.view >= 0)
             texts = None if others._texts.empty else others._texts.frozen(others.n_slots).take(pa.array(slots))
             picked = theirs._replace(start=theirs.start[slots], stop=theirs.stop[slots])
