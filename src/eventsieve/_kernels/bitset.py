@@ -22,15 +22,6 @@ _LOW_BITS = np.uint64(WORD_BITS - 1)
 _WORD_SHIFT = np.uint64(6)
 
 
-def words_for(n_bits: int) -> int:
-    """Return the number of words that hold this many bits.
-
-    >>> words_for(0), words_for(64), words_for(65)
-    (0, 1, 2)
-    """
-    return (n_bits + WORD_BITS - 1) // WORD_BITS
-
-
 @inlined
 def set_bit(words: NDArray[np.uint64], bit: int) -> None:
     position = np.uint64(bit)
@@ -48,13 +39,6 @@ def has_bit(words: NDArray[np.uint64], bit: int) -> bool:
     position = np.uint64(bit)
     found: bool = (words[position >> _WORD_SHIFT] >> (position & _LOW_BITS)) & _ONE != _ZERO
     return found
-
-
-@kernel
-def fill_row(word: np.uint64, out_words: NDArray[np.uint64]) -> None:
-    """Set every word of a row."""
-    for w in range(out_words.shape[0]):
-        out_words[w] = word
 
 
 @kernel
@@ -143,16 +127,3 @@ def extract_bits(words: NDArray[np.uint64], first: int, position: int, out_slots
             position += 1
             word &= word - _ONE
     return position
-
-
-def packed(flags: NDArray[np.bool_], n_words: int) -> NDArray[np.uint64]:
-    """Return a row of `n_words` words whose bit `s` is flags[s], zero past the last flag.
-
-    >>> packed(np.array([True, False, True]), 1)
-    array([5], dtype=uint64)
-    """
-    row = np.zeros(n_words * 8, np.uint8)
-    octets = np.packbits(flags, bitorder="little")
-    row[: octets.size] = octets
-    # Bit s of the row must be bit s % 64 of a word on any processor.
-    return row.view("<u8").astype(np.uint64)

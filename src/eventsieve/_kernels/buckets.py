@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eventsieve._kernels.bits import prefetch
-from eventsieve._kernels.cells import cell_at
 from eventsieve._kernels.compiler import inlined, kernel
-from eventsieve._kernels.positions import position_of
+from eventsieve._kernels.positions import cell_of_code, code_of
 
 if TYPE_CHECKING:
     from eventsieve.model.columns import ClauseTable
@@ -76,7 +75,7 @@ class Ends(NamedTuple):
 
 @inlined
 def cell_of_value(rule: BucketRule, a: int, value: float) -> int:
-    return cell_at(position_of(rule.table, a, value), rule.n_cells)
+    return cell_of_code(code_of(rule.table, a, value), rule.n_cells)
 
 
 @inlined

@@ -27,13 +27,14 @@ from eventsieve._kernels.buckets import (
     repack,
     sorted_ends,
 )
+from eventsieve._kernels.positions import CODE_BITS
 from eventsieve.matchers.base import Matcher
 from eventsieve.matchers.bop import NullBitsets
 from eventsieve.matchers.transforms import check_transform, table_arrays, table_for, table_from
 from eventsieve.model.columns import flat
 from eventsieve.model.transform import TransformChoice, TransformTable
 
-MOST_BUCKETS = 1 << 20
+MOST_BUCKETS = 1 << CODE_BITS
 
 
 class ReinIndex(Matcher):
