@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eventsieve.model.columns import ClauseTable
 from eventsieve.model.types import LARGEST_EXACT, Text
@@ -32,8 +33,7 @@ def in_codes_of(target: Subscriptions, source: Subscriptions) -> ClauseTable | N
         at = np.flatnonzero(table.attribute == a)
         if not isinstance(source.schema.types[a], Text):
             # Integers up to 2**53 stand for themselves.
-            at = at[(np.abs(low[at]) > LARGEST_EXACT) | (np.abs(high[at]) > LARGEST_EXACT)]
-            at = at[np.isfinite(low[at]) | np.isfinite(high[at])]
+            at = at[_is_code(low[at]) | _is_code(high[at])]
         if np.any(low[at] != high[at]):
             return None
         known = source.codes.values(a)
@@ -42,3 +42,7 @@ def in_codes_of(target: Subscriptions, source: Subscriptions) -> ClauseTable | N
         ours = np.array(target.codes.assign_all(a, known))[order]
         low[at] = high[at] = ours[np.searchsorted(theirs[order], low[at])]
     return table._replace(low=low, high=high)
+
+
+def _is_code(ends: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return np.isfinite(ends) & (np.abs(ends) > LARGEST_EXACT)
