@@ -242,13 +242,25 @@ def test_compaction_loses_no_version(catalog):
     assert len(again.subscriptions()) == 5
 
 
+def test_merges_that_overlap_show_no_row_twice(catalog):
+    for number in range(5):
+        catalog.add(number, f"price < {number + 1}")
+    before = catalog.rows().to_pylist()
+    overlapping = [Catalog.open(catalog.path) for _ in range(2)]
+    for each in overlapping:
+        each._log.compact(1 << 20)
+    again = Catalog.open(catalog.path)
+    assert again.rows().to_pylist() == before
+    assert sum(entry.operations.get("add", 0) for entry in again.history()) == 5
+
+
 def test_many_small_edits_leave_few_files(catalog, monkeypatch):
-    monkeypatch.setattr("eventsieve.catalog.catalog._MOST_FILES", 8)
+    monkeypatch.setattr("eventsieve.catalog.catalog._MERGE_EVERY", 8)
     for number in range(30):
         catalog.add(number, f"price < {number + 1}")
     again = Catalog.open(catalog.path)
     assert len(again.subscriptions()) == 30
-    assert again._log.n_files_below(1 << 20) <= 9
+    assert again._log.n_files <= 9
 
 
 OPERATION = st.tuples(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,20 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import eventsieve.catalog.catalog as module
 from eventsieve.catalog import Catalog
 from eventsieve.errors import CatalogError
 
 
-def _write(path: Path, name: str, first: int, count: int, start: Any, results: Any) -> None:
+@contextmanager
+def _nothing(path: Path) -> Iterator[None]:
+    yield
+
+
+def _write(path: Path, name: str, first: int, count: int, locked: bool, start: Any, results: Any) -> None:
     """Add an id that all writers want, then one's own ids one by one; report how the first went."""
+    if not locked:
+        module.writer_lock = _nothing
     catalog = Catalog.open(path)
     start.wait()
     try:
@@ -28,11 +37,11 @@ def _write(path: Path, name: str, first: int, count: int, start: Any, results: A
         catalog.add(number, f"price < {number % 900 + 1}")
 
 
-def _two_writers(catalog: Catalog, count: int) -> None:
+def _two_writers(catalog: Catalog, count: int, locked: bool) -> None:
     context = multiprocessing.get_context("spawn")
     start, results = context.Barrier(2), context.Queue()
     writers = [
-        context.Process(target=_write, args=(catalog.path, name, first, count, start, results))
+        context.Process(target=_write, args=(catalog.path, name, first, count, locked, start, results))
         for name, first in (("ann", 0), ("bob", count))
     ]
     for writer in writers:
@@ -51,23 +60,20 @@ def _two_writers(catalog: Catalog, count: int) -> None:
 
 
 def test_of_two_processes_none_loses_an_update_and_one_gets_the_id_both_want(catalog):
-    _two_writers(catalog, 40)
+    """Without the lock, as on two machines: only the table's commit is between the writers."""
+    _two_writers(catalog, 40, locked=False)
 
 
 @pytest.mark.deep
-def test_two_processes_that_add_a_thousand_each_lose_nothing(catalog):
-    _two_writers(catalog, 1_000)
+@pytest.mark.parametrize("locked", [True, False])
+def test_two_processes_that_add_a_thousand_each_lose_nothing(catalog, locked):
+    _two_writers(catalog, 1_000, locked)
 
 
 @pytest.fixture
 def no_lock(monkeypatch):
-    """Writers on different machines do not see each other's lock: only the table's commit is between them."""
-
-    @contextmanager
-    def nothing(path):
-        yield
-
-    monkeypatch.setattr("eventsieve.catalog.catalog.writer_lock", nothing)
+    """Writers on different machines do not see each other's lock."""
+    monkeypatch.setattr(module, "writer_lock", _nothing)
 
 
 def _overtake(monkeypatch, catalog: Catalog, overtaking: list[Any]) -> None:

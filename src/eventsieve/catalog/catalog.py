@@ -38,10 +38,9 @@ from eventsieve.subscriptions import Subscriptions
 _ATTEMPTS: Final = 100
 _LONGEST_PAUSE: Final = 0.2
 """Seconds between attempts, at most: only writers on other machines make a second attempt necessary."""
-_MOST_FILES: Final = 64
-"""Small files before they are merged: each costs a reader about a millisecond."""
-_CHECKPOINT_EVERY: Final = 100
-"""Commits between two checkpoints of the table's own log, at most."""
+_MERGE_EVERY: Final = 64
+"""Versions between two merges of small files: each file costs a reader about a millisecond."""
+_MOST_CHUNKS: Final = 64
 _SMALL_FILE: Final = 8 << 20
 _LARGE_FILE: Final = 128 << 20
 _WORTH_CACHING: Final = 1_000
@@ -196,16 +195,19 @@ class Catalog:
                 except CommitConflictError:
                     time.sleep(random.uniform(0, min(_LONGEST_PAUSE, 0.002 * 2**attempt)))
                     continue
-                self._tidy()
+                self._tidy(version)
                 return version
         raise CatalogError(
             f"cannot change the catalog at {self.path}: other writers were quicker {_ATTEMPTS} times in a row; "
             "group small edits with Catalog.edit(), then try again"
         )
 
-    def _tidy(self) -> None:
-        """Merge small files when there are many, so that opening stays fast whatever the number of edits."""
-        if self._log.n_files_below(_SMALL_FILE) > _MOST_FILES or self._log.version % _CHECKPOINT_EVERY == 0:
+    def _tidy(self, version: int) -> None:
+        """Merge small files now and then, so that opening stays fast whatever the number of edits.
+
+        A version is taken by exactly one writer, so going by its number makes one writer merge and the others not.
+        """
+        if version % _MERGE_EVERY == 0:
             # The change itself is committed: that tidying up failed must not look as if it was not.
             with suppress(CatalogError):
                 self._log.compact(_SMALL_FILE)
@@ -392,7 +394,7 @@ class Catalog:
         if version > self._keys_version:
             new = self._log.read(KEY_COLUMNS, after=self._keys_version)
             self._keys = pa.concat_tables([self._keys, new])
-            if self._keys.column(0).num_chunks > _MOST_FILES:
+            if self._keys.column(0).num_chunks > _MOST_CHUNKS:
                 self._keys = self._keys.combine_chunks()
             self._keys_version = version
         return self._keys
