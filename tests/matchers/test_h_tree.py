@@ -30,9 +30,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "formula": {"cells": "auto", "bucket": 3},
     "given attributes": {"attributes": [5, 0, 2], "bucket": 0},
     "quantiles": {"transform": "quantiles", "bucket": 2},
-    "normal": {"transform": "normal:0.5:0.15", "bucket": 2},
-    "pareto": {"transform": "pareto:0.1:2", "bucket": 2},
-    "mixed transforms": {"transform": {0: "quantiles", 3: "normal:0.2:0.1"}, "bucket": 2},
+    "normal": {"transform": "normal 0.5 0.15", "bucket": 2},
+    "pareto": {"transform": "pareto 0.1 2", "bucket": 2},
+    "mixed transforms": {"transform": {0: "quantiles", 3: "normal 0.2 0.1"}, "bucket": 2},
 }
 
 

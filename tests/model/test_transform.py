@@ -125,7 +125,7 @@ def test_attributes_without_a_distribution_are_linear() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "gauss:1:2", "normal", "normal:1", "normal:a:b", "normal:0:0", "pareto:0:1", "linear:1"]
+    "text", ["", "gauss 1 2", "normal", "normal 1", "normal a b", "normal 0 0", "pareto 0 1", "linear 1"]
 )
 def test_an_unreadable_transform_is_refused_with_what_can_be_written(text: str) -> None:
     with pytest.raises(ValueError, match="transform"):

@@ -115,12 +115,12 @@ class Quantiles:
 
 
 def parse_distribution(text: str) -> Distribution | None:
-    """Read ``linear``, ``normal:MEAN:DEVIATION`` or ``pareto:SCALE:SHAPE``; None for ``quantiles``, which is learned.
+    """Read ``linear``, ``normal MEAN DEVIATION`` or ``pareto SCALE SHAPE``; None for ``quantiles``, which is learned.
 
-    >>> parse_distribution("normal:0.5:0.14")
+    >>> parse_distribution("normal 0.5 0.14")
     Normal(mean=0.5, deviation=0.14)
     """
-    name, *numbers = text.strip().lower().split(":")
+    name, *numbers = text.lower().split() or [""]
     try:
         match name, [float(number) for number in numbers]:
             case "linear", []:
@@ -134,7 +134,7 @@ def parse_distribution(text: str) -> Distribution | None:
     except ValueError as cause:
         raise ValueError(f"transform {text!r}: {cause}") from cause
     raise ValueError(
-        f"no transform reads {text!r}; write linear, quantiles, normal:MEAN:DEVIATION or pareto:SCALE:SHAPE"
+        f"no transform reads {text!r}; write linear, quantiles, normal MEAN DEVIATION or pareto SCALE SHAPE"
     )
 
 

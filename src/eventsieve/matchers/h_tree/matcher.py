@@ -110,7 +110,8 @@ class HTree(Matcher):
             everything = np.concatenate([self._live_slots(), slots])
             self._fill(self._choose(everything), everything)
             return
-        self._grow(slots=_room(self._tree.first_copy.size, self.n_slots))
+        if self._tree.first_copy.size < self.n_slots:
+            self._grow(slots=_room(self._tree.first_copy.size, self.n_slots))
         heads = self._describe_clauses(slots)
         done = 0
         while done < slots.size:

@@ -135,15 +135,15 @@ def match(
         for i in range(_find_buckets(tree, shape, scratch)):
             bucket = scratch.bucket[i]
             start = tree.bucket_start[bucket]
-            # Survivors are written where the matches will stand, and the matches among them moved together below.
+            # Survivors are written where the matches will stand, and the matches among them moved together below. All
+            # three checks are made at once: an early exit would be guessed wrong too often to pay.
             for place in range(start, start + tree.bucket_size[bucket]):
-                if (
+                out_slots[end] = tree.entry[place, 0]
+                end += (
                     _may_hold(scratch.rounded, tree.entry[place, 1])
-                    and _may_hold(scratch.rounded, tree.entry[place, 2])
-                    and _may_hold(scratch.rounded, tree.entry[place, 3])
-                ):
-                    out_slots[end] = tree.entry[place, 0]
-                    end += 1
+                    & _may_hold(scratch.rounded, tree.entry[place, 2])
+                    & _may_hold(scratch.rounded, tree.entry[place, 3])
+                )
         n_survivors, end_of_matches = end, begin
         for i in range(begin, n_survivors):
             s = out_slots[i]
