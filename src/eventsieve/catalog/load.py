@@ -1,22 +1,21 @@
-"""From rows of texts to `Subscriptions`: plain conjunctions all at once, whatever else there is one by one."""
+"""From the catalog's rows of texts to `Subscriptions`."""
 
 from __future__ import annotations
 
+import warnings
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from eventsieve.catalog.ids import IdColumns
 from eventsieve.errors import CatalogError, EventsieveError
-from eventsieve.language.bulk import compile_bulk
-from eventsieve.model.ids import Id, Ids
-from eventsieve.model.report import LoadReport
+from eventsieve.model.ids import Id
+from eventsieve.model.report import LoadReport, LoadWarning
 from eventsieve.model.schema import Schema
 from eventsieve.subscriptions import Subscriptions
-from eventsieve.subscriptions.strings import stored_ids, stored_texts
+from eventsieve.subscriptions.loading import add_rows
 
 
 class Refusal(NamedTuple):
@@ -63,49 +62,14 @@ def checked_batch(schema: Schema, batch: pa.Table, report: LoadReport) -> tuple[
 
 def _compiled(schema: Schema, rows: pa.Table) -> tuple[Subscriptions, list[Refusal]]:
     """Compile rows of different ids; return the collection of the good ones, and the others with the reason."""
-    empty = Subscriptions(schema)
+    subscriptions = Subscriptions(schema)
+    ids = IdColumns.within(rows).to_list()
     texts = rows.column("filter").cast(pa.large_string()).combine_chunks()
-    result = compile_bulk(texts, schema, empty.codes)
-    handled = np.flatnonzero(result.handled)
-    slots = np.arange(len(handled), dtype=np.int32)
-    meta, arrays = empty.to_arrays()
-    arrays |= {
-        "start": result.start[handled],
-        "stop": result.stop[handled],
-        "attribute": result.attribute,
-        "low": result.low,
-        "high": result.high,
-        "subscription_of_clause": slots,
-        "first_clause": slots.copy(),
-        "next_clause": np.full(len(slots), -1, np.int32),
-    }
-    ids = IdColumns.within(rows)
-    arrays |= stored_texts("texts", texts.take(pa.array(handled)))
-    arrays |= stored_ids(Ids.from_values(_id_array(ids.take(handled))))
-    subscriptions = Subscriptions.from_stored(meta, arrays)
-    return subscriptions, _add_singly(subscriptions, ids, texts, np.flatnonzero(~result.handled))
-
-
-def _add_singly(
-    subscriptions: Subscriptions, ids: IdColumns, texts: pa.LargeStringArray, rows: NDArray[np.int64]
-) -> list[Refusal]:
-    """Parse and add the rows that need more than one clause or a residual; return those that are wrong."""
-    refusals = []
-    given = zip(rows.tolist(), ids.take(rows).to_list(), texts.take(pa.array(rows)).to_pylist(), strict=True)
-    for row, id, text in given:
-        try:
-            subscriptions.add(id, text)
-        except EventsieveError as problem:
-            refusals.append(Refusal(row, id, str(problem)))
-    return refusals
-
-
-def _id_array(ids: IdColumns) -> NDArray[np.int64] | NDArray[np.object_]:
-    if ids.number.null_count == 0:
-        return np.array(ids.number.to_numpy())
-    values = np.empty(len(ids), object)
-    values[:] = ids.to_list()
-    return values
+    report = LoadReport("the catalog")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LoadWarning)  # the caller says what was refused
+        add_rows(subscriptions, range(len(rows)), ids, texts, report)
+    return subscriptions, [Refusal(problem.line, ids[problem.line], problem.reason) for problem in report.problems]
 
 
 def _unreadable(id: Id, reason: str) -> CatalogError:

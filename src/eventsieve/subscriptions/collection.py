@@ -87,7 +87,11 @@ class Subscriptions:
     @property
     def ids(self) -> NDArray[Any]:
         """The ids of all subscriptions, by slot."""
-        return self.ids_by_slot.take(np.flatnonzero(self._first_clause.view >= 0).astype(np.int32))
+        return self.ids_by_slot.take(self.live_slots())
+
+    def live_slots(self) -> NDArray[np.int32]:
+        """Return the slots that hold a subscription."""
+        return np.flatnonzero(self._first_clause.view >= 0).astype(np.int32)
 
     def text(self, id: Id) -> str:
         """Return a subscription's filter as it was written, or in canonical form where it came as arrays."""
@@ -216,18 +220,17 @@ class Subscriptions:
         """
         if others.schema != self.schema:
             raise SchemaError("only subscriptions over the same schema can be added")
-        ids = [checked_id(id) for id in others.ids.tolist()]
-        for id in ids:
-            if id in self:
-                raise DataError(f"the id {id!r} is taken; replace() changes an existing subscription")
-        theirs = in_codes_of(self, others)
-        if theirs is not None and others.one_clause_each and others.residuals.empty and not others.unbounded:
-            slots = np.flatnonzero(others._first_clause.view >= 0)
-            texts = None if others._texts.empty else others._texts.frozen(others.n_slots).take(pa.array(slots))
-            picked = theirs._replace(start=theirs.start[slots], stop=theirs.stop[slots])
-            return self.append_columns(ids, picked, texts)
-        before = [self.put(id, others._texts.get(others.slot(id)), self._translated(others, id)) for id in ids]
-        return np.concatenate([np.empty(0, np.int32), *(self.clauses_of(slot) for slot in before)])
+        slots = others.live_slots()
+        for id in others.ids_by_slot.take(slots).tolist():
+            self.new_id(id)
+        return self._take(others, slots)
+
+    def select(self, slots: NDArray[np.int32]) -> Subscriptions:
+        """Return a collection of the subscriptions at these slots, under the same ids and codes."""
+        picked = Subscriptions(self.schema)
+        picked.codes = self.codes.copy()
+        picked._take(self, slots)
+        return picked
 
     def pack(self) -> bool:
         """Squeeze out the predicates of removed clauses, if they have piled up; say whether the table moved."""
@@ -332,22 +335,31 @@ class Subscriptions:
     def add_jsonl(self, source: Source, strict: bool = False) -> LoadReport:
         """Add subscriptions from JSON lines; return what was added and what was left out, and why."""
         report = LoadReport(source_name(source))
-        rows = []
+        lines, ids, texts = [], [], []
         for line, row in read_objects(source, report):
             more = sorted(set(row) - {"id", "filter"})
+            text = row.get("filter")
             if more:
                 report.reject(line, row.get("id"), f"unknown field {more[0]!r}{suggestion(more[0], ('id', 'filter'))}")
+            elif text is not None and not isinstance(text, str):
+                report.reject(line, row.get("id"), f"a filter is a text, not {text!r} ({type(text).__name__})")
             else:
-                rows.append((line, row.get("id"), row.get("filter")))
-        return add_rows(self, rows, report, strict)
+                lines.append(line)
+                ids.append(row.get("id"))
+                texts.append(text)
+        return add_rows(self, lines, ids, pa.array(texts, pa.large_string()), report, strict)
 
     def add_arrow(self, table: pa.Table, strict: bool = False) -> LoadReport:
         """Add subscriptions from a table with the columns `id` and `filter`."""
         for name in ("id", "filter"):
             if name not in table.column_names:
                 raise SchemaError(f"the table has no column {name!r}; its columns are {', '.join(table.column_names)}")
-        rows = zip(range(1, table.num_rows + 1), table["id"].to_pylist(), table["filter"].to_pylist(), strict=True)
-        return add_rows(self, list(rows), LoadReport("the given table"), strict)
+        try:
+            texts = table["filter"].cast(pa.large_string()).combine_chunks()
+        except pa.ArrowInvalid as cause:
+            raise SchemaError(f"the column 'filter' holds {table['filter'].type}, not texts") from cause
+        lines = range(1, table.num_rows + 1)
+        return add_rows(self, lines, table["id"].to_pylist(), texts, LoadReport("the given table"), strict)
 
     # -- storing -----------------------------------------------------------------------------------------
 
@@ -442,9 +454,18 @@ class Subscriptions:
             self._texts.set_many(slots, texts, n_before)
         return at
 
-    def _translated(self, others: Subscriptions, id: Id) -> list[Clause]:
-        """Compile another collection's subscription for this one, whose codes differ."""
-        return compile_filter(others.condition(id), self.schema, self.codes)
+    def _take(self, others: Subscriptions, slots: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Add another collection's subscriptions under ids that are new here; return their clause slots."""
+        ids: list[Id] = others.ids_by_slot.take(slots).tolist()
+        theirs = in_codes_of(self, others)
+        if theirs is not None and others.one_clause_each and others.residuals.empty and not others.unbounded:
+            texts = None if others._texts.empty else others._texts.frozen(others.n_slots).take(pa.array(slots))
+            return self.append_columns(ids, theirs._replace(start=theirs.start[slots], stop=theirs.stop[slots]), texts)
+        taken = []
+        for id, slot in zip(ids, slots.tolist(), strict=True):
+            clauses = compile_filter(others._condition_at(slot), self.schema, self.codes)
+            taken.append(self.clauses_of(self.put(id, others._texts.get(slot), clauses)))
+        return np.concatenate([np.empty(0, np.int32), *taken])
 
     def _code_texts(self, columns: list[NDArray[Any]], texts: Mapping[str, Sequence[str]] | None) -> None:
         attribute, low, high = columns

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from eventsieve.errors import DataError, EventsieveError
-from eventsieve.language.bulk import compile_bulk
+from eventsieve.language.bulk import BulkResult, compile_bulk
 from eventsieve.model.clause import Clause
 from eventsieve.model.columns import ClauseTable
 from eventsieve.model.ids import Id
@@ -19,57 +21,68 @@ if TYPE_CHECKING:
 
 
 def add_rows(
-    subs: Subscriptions, rows: list[tuple[int, Any, Any]], report: LoadReport, strict: bool = False
+    subs: Subscriptions,
+    lines: Sequence[int],
+    ids: Sequence[Any],
+    texts: pa.LargeStringArray,
+    report: LoadReport,
+    strict: bool = False,
 ) -> LoadReport:
-    """Add rows of (line, id, text). All are compiled before the first is added: a strict load is all or nothing."""
-    ready = _with_new_ids(subs, rows, report)
-    texts = pa.array([text for _, _, text in ready], pa.large_string())
+    """Add subscriptions by rows; what is wrong with a row is reported under its line.
+
+    All are compiled before the first is added, so a strict load that fails has changed nothing.
+    """
+    row_of_id = _rows_with_new_ids(subs, lines, ids, texts, report)
+    ids = list(row_of_id)
+    if len(ids) < len(lines):
+        kept = list(row_of_id.values())
+        lines, texts = [lines[row] for row in kept], texts.take(pa.array(kept, pa.int64()))
     bulk = compile_bulk(texts, subs.schema, subs.codes)
-    singly: dict[int, list[Clause]] = {}
+    singly: dict[int, tuple[str, list[Clause]]] = {}
     for row in np.flatnonzero(~bulk.handled).tolist():
-        line, id, text = ready[row]
+        text = texts[row].as_py()
         try:
-            singly[row] = subs.compile(text)
+            singly[row] = text, subs.compile(text)
         except EventsieveError as problem:
-            report.reject(line, id, problem)
-    handled = np.flatnonzero(bulk.handled)
-    report.added += len(handled) + len(singly)
+            report.reject(lines[row], ids[row], problem)
+    plain = np.flatnonzero(bulk.handled)
+    report.added += len(plain) + len(singly)
     report.problems.sort(key=lambda problem: problem.line)
     report.close(strict)
-    if not singly:
-        # One go, and the common case. Otherwise runs of plain rows between the others, so that slots keep the order.
-        _append_run(subs, ready, texts, bulk, handled)
-        return report
     begin = 0
-    for row, clauses in singly.items():
-        _append_run(subs, ready, texts, bulk, handled[begin : (begin := int(np.searchsorted(handled, row)))])
-        subs.put(ready[row][1], ready[row][2], clauses)
-    _append_run(subs, ready, texts, bulk, handled[begin:])
+    # Runs of plain rows between the others, so that subscriptions keep the order in which they came.
+    for row, (text, clauses) in singly.items():
+        stop = int(np.searchsorted(plain, row))
+        _append_run(subs, ids, texts, bulk, plain[begin:stop])
+        subs.put(ids[row], text, clauses)
+        begin = stop
+    _append_run(subs, ids, texts, bulk, plain[begin:])
     return report
 
 
-def _with_new_ids(
-    subs: Subscriptions, rows: list[tuple[int, Any, Any]], report: LoadReport
-) -> list[tuple[int, Id, str]]:
-    """Return the rows whose id is acceptable and new, and that have a text at all."""
-    ready = []
-    line_of: dict[Id, int] = {}
-    for line, given, text in rows:
+def _rows_with_new_ids(
+    subs: Subscriptions, lines: Sequence[int], ids: Sequence[Any], texts: pa.LargeStringArray, report: LoadReport
+) -> dict[Id, int]:
+    """Return the ids that are acceptable and new and have a text at all, with their rows."""
+    row_of: dict[Id, int] = {}
+    present = texts.is_valid().to_numpy(zero_copy_only=False) if texts.null_count else np.ones(len(texts), bool)
+    for row, given in enumerate(ids):
         try:
             id = subs.new_id(given)
-            if id in line_of:
-                raise DataError(f"the id {id!r} is already on line {line_of[id]}; keep one of them")
-            if not isinstance(text, str):
-                raise DataError(f"a filter is a text, not {text!r} ({type(text).__name__})")
+            if id in row_of:
+                raise DataError(f"the id {id!r} is already on line {lines[row_of[id]]}; keep one of them")
+            if not present[row]:
+                raise DataError("a filter is a text, not null")
+            row_of[id] = row
         except EventsieveError as problem:
-            report.reject(line, given if isinstance(given, int | str) else None, problem)
-            continue
-        line_of[id] = line
-        ready.append((line, id, text))
-    return ready
+            report.reject(lines[row], given if isinstance(given, int | str) else None, problem)
+    return row_of
 
 
-def _append_run(subs: Subscriptions, ready: list[tuple[int, Id, str]], texts: pa.Array, bulk: Any, rows: Any) -> None:
+def _append_run(
+    subs: Subscriptions, ids: Sequence[Id], texts: pa.LargeStringArray, bulk: BulkResult, rows: NDArray[np.int64]
+) -> None:
     if len(rows):
         table = ClauseTable(bulk.start[rows], bulk.stop[rows], bulk.attribute, bulk.low, bulk.high)
-        subs.append_columns([ready[row][1] for row in rows], table, texts.take(pa.array(rows)))
+        chosen = texts if len(rows) == len(texts) else texts.take(pa.array(rows))
+        subs.append_columns([ids[row] for row in rows.tolist()], table, chosen)
