@@ -13,7 +13,7 @@ Differences from the paper:
   (`absent="walk"`). By default (`absent="bitset"`) one bitset per attribute says who does not ask for it, and an
   absent attribute costs one AND.
 * Slots are cut into blocks of 32,768 and an event is matched block by block: entries take two bytes, and the bits being
-  marked stay in the first-level cache. On `bop` marking takes a third of the time of one bitset for all slots.
+  marked stay in the first-level cache. On `bop` that takes a quarter off the time of marking.
 * Buckets are not separate vectors: all buckets of a list lie one behind the other, and a sweep crosses no border.
 * Open ends (-inf, inf) can never be unsatisfied and have no entry. Dead slots are kept out by a bitset of their own.
 """
