@@ -9,21 +9,39 @@
 ['alice']
 """
 
-from eventsieve.errors import DataError, EventsieveError, FilterError, MatcherError, SchemaError, SnapshotError
-from eventsieve.index.index import Index, build
-from eventsieve.index.matches import Matches
-from eventsieve.index.storage import load
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+# Not lazily: `eventsieve.matchers` is a folder too, and would take the name when one of its files is imported.
 from eventsieve.matchers.registry import matchers
-from eventsieve.model.events import Events
-from eventsieve.model.report import LoadReport, LoadWarning, Problem
-from eventsieve.model.schema import Schema
-from eventsieve.model.types import Bool, Float, Int, Text, Time
-from eventsieve.subscriptions import Subscriptions
+
+if TYPE_CHECKING:
+    from eventsieve.errors import (
+        CatalogError,
+        DataError,
+        EventsieveError,
+        FilterError,
+        MatcherError,
+        SchemaError,
+        SnapshotError,
+        SparkError,
+    )
+    from eventsieve.index.index import Index, build
+    from eventsieve.index.matches import Matches
+    from eventsieve.index.storage import load
+    from eventsieve.model.events import Events
+    from eventsieve.model.report import LoadReport, LoadWarning, Problem
+    from eventsieve.model.schema import Schema
+    from eventsieve.model.types import Bool, Float, Int, Text, Time
+    from eventsieve.subscriptions import Subscriptions
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Bool",
+    "CatalogError",
     "DataError",
     "Events",
     "EventsieveError",
@@ -39,6 +57,7 @@ __all__ = [
     "Schema",
     "SchemaError",
     "SnapshotError",
+    "SparkError",
     "Subscriptions",
     "Text",
     "Time",
@@ -46,3 +65,29 @@ __all__ = [
     "load",
     "matchers",
 ]
+
+_HOME = {
+    "eventsieve.errors": [name for name in __all__ if name.endswith("Error")],
+    "eventsieve.index.index": ["Index", "build"],
+    "eventsieve.index.matches": ["Matches"],
+    "eventsieve.index.storage": ["load"],
+    "eventsieve.model.events": ["Events"],
+    "eventsieve.model.report": ["LoadReport", "LoadWarning", "Problem"],
+    "eventsieve.model.schema": ["Schema"],
+    "eventsieve.model.types": ["Bool", "Float", "Int", "Text", "Time"],
+    "eventsieve.subscriptions": ["Subscriptions"],
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first asked for: `eventsieve --help` needs no compiler."""
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'eventsieve' has no attribute {name!r}")
+    found = getattr(import_module(_MODULE_OF[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -16,7 +16,10 @@ CORNERS: dict[str, list[dict[str, Any]]] = {
     "rein-o": [{"buckets": 3}],
     "tama": [{"levels": 2}],
     "tama-o": [{"levels": 2}],
-    "h-tree": [{"cells": 3, "attributes": 2}],
+    "h-tree": [
+        {"cells": 3, "attributes": 2},
+        {"cells": 5, "attributes": 6, "bucket": 1, "copies": 16, "transform": "quantiles"},
+    ],
 }
 """Settings under which many subscriptions share few cells, or a second way of matching is taken."""
 

@@ -67,7 +67,14 @@ class Matcher(ABC):
     @property
     def params(self) -> dict[str, Any]:
         """The parameters in force, by name, as plain values."""
-        return {name: getattr(self, name) for name in parameter_names(type(self))}
+        return {name: getattr(self, name) for name in self.parameter_names()}
+
+    @final
+    @classmethod
+    def parameter_names(cls) -> tuple[str, ...]:
+        """Return the names of the parameters, from the signature of `__init__`."""
+        parameters = inspect.signature(cls).parameters.values()
+        return tuple(p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY)
 
     @property
     def approximate(self) -> bool:
@@ -210,9 +217,3 @@ def join_results(
         starts.append(event_start[1:] + total)
         total += slots.size
     return np.concatenate(starts), np.concatenate([slots for _, slots in parts])
-
-
-def parameter_names(matcher: type[Matcher]) -> tuple[str, ...]:
-    """Return the names of a matcher's parameters, from the signature of its `__init__`."""
-    parameters = inspect.signature(matcher).parameters.values()
-    return tuple(p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY)

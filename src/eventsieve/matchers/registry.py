@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import inspect
 from importlib import import_module
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from eventsieve.errors import MatcherError, suggestion
-from eventsieve.matchers.base import Matcher, parameter_names
+
+if TYPE_CHECKING:
+    from eventsieve.matchers.base import Matcher
 
 _CLASSES: Final = {
     "simple": "eventsieve.matchers.simple:Simple",
     "h-tree": "eventsieve.matchers.h_tree:HTree",
+    "hem": "eventsieve.matchers.hem:Hem",
     "rein": "eventsieve.matchers.rein:Rein",
     "rein-f": "eventsieve.matchers.rein:ReinF",
     "rein-o": "eventsieve.matchers.rein_o:ReinO",
@@ -42,7 +45,7 @@ def matcher_class(name: str) -> type[Matcher]:
 def make_matcher(name: str, **params: Any) -> Matcher:
     """Return an empty matcher with these parameters, checked by name."""
     found = matcher_class(name)
-    known = parameter_names(found)
+    known = found.parameter_names()
     for param in params:
         if param not in known:
             raise MatcherError(
@@ -57,5 +60,6 @@ def make_matcher(name: str, **params: Any) -> Matcher:
 
 def default_params(name: str) -> dict[str, Any]:
     """Return a matcher's parameters with their default values."""
-    signature = inspect.signature(matcher_class(name))
-    return {param: signature.parameters[param].default for param in parameter_names(matcher_class(name))}
+    found = matcher_class(name)
+    parameters = inspect.signature(found).parameters
+    return {param: parameters[param].default for param in found.parameter_names()}
