@@ -109,7 +109,8 @@ def _entries(written: str, workload: Workload, of_matcher: dict[str, dict[str, A
     from eventsieve.matchers.registry import make_matcher
     from eventsieve.matchers.registry import matchers as names
 
-    words = names() if written.strip() == "all" else [word.strip() for word in written.split(",") if word.strip()]
+    asked = [word.strip() for word in written.split(",") if word.strip()]
+    words = [word for each in asked for word in (names() if each == "all" else (each,))]
     entries = []
     for word in words:
         name, *own = word.split(":")
