@@ -201,3 +201,15 @@ def test_extending_means_the_same_as_adding(text: str) -> None:
     extended.extend(other)
     events = [{"t": t, "n": n} for t in ("A", "B", "C", "Q") for n in (1, 7, 9007199254740993, 9007199254740997)]
     assert list(es.build(added).match_batch(events)) == list(es.build(extended).match_batch(events))
+
+
+def test_a_selection_keeps_ids_texts_and_meaning() -> None:
+    """Plain clauses go in columns, others by their text; both answer as before."""
+    subs = collection(a="x > 0.5", b="t = 'B'", c="t != 'A' OR n = 3", d="x < 0.25 AND t = 'C'")
+    for ids in (["a", "d"], ["b", "c", "d"]):
+        picked = subs.select(subs.slots(ids))
+        assert picked.ids.tolist() == ids
+        assert [picked.text(id) for id in ids] == [subs.text(id) for id in ids]
+        events = [{"x": 0.75}, {"t": "B"}, {"t": "A", "n": 3}, {"x": 0.1, "t": "C"}]
+        whole = es.build(subs).match_batch(events)
+        assert list(es.build(picked).match_batch(events)) == [[id for id in found if id in ids] for found in whole]
