@@ -22,16 +22,3 @@ def test_for_people_it_is_a_table_on_standard_error(run: Run, monkeypatch: pytes
     done = run("matchers")
     assert done.stdout == ""
     assert all(name in done.stderr for name in matchers())
-
-
-def test_the_demo_tells_its_story(run: Run) -> None:
-    done = run("demo")
-    assert done.code == 0
-    assert [record["subscriptions"] for record in done.records] == [
-        ["range-trader"],
-        ["dip-buyer", "block-watch"],
-        [],
-        ["halts"],
-        ["penny-stocks"],
-    ]
-    assert "off by 0.5" in done.stderr

@@ -24,6 +24,18 @@ def cause_in(text: str) -> errors.EventsieveError | None:
     return kind(found[-1][2].strip()) if issubclass(kind, errors.EventsieveError) else None
 
 
+def reason_in(text: str) -> str:
+    """Return the one line of a message from Spark that says what is wrong.
+
+    >>> reason_in("An error occurred while calling o17.parquet.\\n: a.b.SparkException: no such file\\n\\tat c")
+    'no such file'
+    """
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no reason given"]
+    if lines[0].startswith("An error occurred while calling") and len(lines) > 1:
+        return re.sub(r"^: ([\w.$]+(?:Exception|Error): )?", "", lines[1])
+    return lines[0]
+
+
 @contextmanager
 def clear_errors() -> Iterator[None]:
     """Turn an error that a worker raised on purpose back into itself, and any other of Spark's into one sentence."""
@@ -36,5 +48,4 @@ def clear_errors() -> Iterator[None]:
         ours = cause_in(str(failure))
         if ours is not None:
             raise ours from failure
-        first = str(failure).strip().splitlines() or ["no reason given"]
-        raise errors.SparkError(f"Spark could not finish: {first[0]}") from failure
+        raise errors.SparkError(f"Spark could not finish: {reason_in(str(failure))}") from failure

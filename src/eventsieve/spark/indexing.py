@@ -198,7 +198,7 @@ def _from_dataframe(subscriptions: DataFrame, n_shards: int, plan: _Build) -> Da
 def _built(plan: _Build, number: int, part: Subscriptions) -> Iterator[pa.RecordBatch]:
     """Build a shard here and yield where it is, or its bytes where the target folder is out of sight."""
     index = build(part, matcher=plan.matcher, **plan.params)
-    if os.path.exists(os.path.join(plan.folder, plan.token)):
+    if not plan.shipped:
         yield _row(number, index, *_saved(index, plan.folder, number))
         return
     scratch = tempfile.mkdtemp(prefix="eventsieve-")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _RECORD: Final = "_eventsieve_record"
-_FALLBACK: Final = "it does not have the types that the schema declares"
+_FALLBACK: Final = "it cannot be read as a record of the types that the schema declares"
 
 
 def dead_letters(events: DataFrame, schema: Schema, unreadable: str, hidden: tuple[str, ...]) -> DataFrame:
@@ -44,7 +44,7 @@ def _unreadable(schema: Schema, batch: pa.RecordBatch, unreadable: str) -> Itera
     """Read the raw text once more with our own reader, which says where and why; these are few."""
     for text in batch.column(unreadable).drop_null().to_pylist():
         problems = _quietly(Events.from_jsonl, schema, [text]).report.problems if text.lstrip()[:1] == "{" else []
-        yield text, problems[0].reason if problems else f"not readable: {_FALLBACK}"
+        yield text, problems[0].reason if problems else _FALLBACK
 
 
 def _unmatchable(schema: Schema, batch: pa.RecordBatch, unreadable: str) -> Iterator[tuple[str, str]]:

@@ -45,4 +45,5 @@ class Metrics:
     def close(self) -> None:
         """Stop serving."""
         self._server.shutdown()
+        self._server.server_close()
         self._thread.join()

@@ -79,7 +79,7 @@ def _embedded_settings(asked: dict[str, str]) -> dict[str, str]:
     cores = os.cpu_count() or 1
     defaults = {
         "spark.app.name": "eventsieve",
-        "spark.master": "local[*]",
+        "spark.master": "local[*,4]",  # plain local[*] gives up when a single Python worker dies
         "spark.driver.host": _LOOPBACK,
         "spark.driver.bindAddress": _LOOPBACK,
         "spark.driver.memory": f"{driver_gigabytes(_machine_bytes())}g",

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from eventsieve.errors import DataError, SchemaError, suggestion
+from eventsieve.errors import DataError, SchemaError, SparkError, suggestion
 from eventsieve.model.schema import Schema
 from eventsieve.spark.columns import attribute_columns, file_schema
+from eventsieve.spark.failures import clear_errors
 from eventsieve.spark.generated import CHUNK, event_table
 from eventsieve.workload import standard
 
@@ -85,15 +86,11 @@ def _files(spark: SparkSession, form: str, folder: str, schema: Schema, keys: Se
 
 
 def _parquet_schema(spark: SparkSession, folder: str) -> StructType:
-    from pyspark.errors import AnalysisException
-
     try:
-        return spark.read.parquet(folder).schema
-    except AnalysisException as cause:
-        raise DataError(
-            f"{folder} has no Parquet file to learn the columns from: {str(cause).splitlines()[0]}; put the first "
-            "one there"
-        ) from cause
+        with clear_errors():
+            return spark.read.parquet(folder).schema
+    except SparkError as cause:
+        raise DataError(f"cannot learn the columns of {folder} from a Parquet file in it: {cause}") from cause
 
 
 def _check_keys(form: str, folder: str, keys: Sequence[Key]) -> None:

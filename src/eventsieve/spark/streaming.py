@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 from eventsieve.catalog import Catalog
 from eventsieve.errors import CatalogError, DataError, EventsieveError, SparkError
 from eventsieve.spark.columns import key_columns
-from eventsieve.spark.failures import cause_in
+from eventsieve.spark.failures import cause_in, reason_in
 from eventsieve.spark.journal import Journal
 from eventsieve.spark.letters import dead_letters
 from eventsieve.spark.live import LiveIndex
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 _POLL: Final = 1
 """Seconds between two looks at whether the stream has ended or is asked to."""
+_SPARK_STREAMING: Final = "org.apache.spark.sql.execution.streaming"
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,7 @@ class MatchStream:
         try:
             self._await(query)
         finally:
+            self._report_errors(True)
             self._live.wait()
 
     def _prepare(self) -> None:
@@ -146,7 +148,7 @@ class MatchStream:
         try:
             while not query.awaitTermination(_POLL):
                 if self._stop.is_set():
-                    self._quiet()
+                    self._report_errors(False)
                     # Between two batches nothing is lost by stopping; within one, the next beginning ends it.
                     if not query.status["isTriggerActive"] or not query.isActive:
                         query.stop()
@@ -156,19 +158,20 @@ class MatchStream:
             if self._stop.is_set():
                 return
             ours = cause_in(str(failure))
-            reason = str(failure).strip().splitlines()[0]
-            raise ours or SparkError(f"the stream ended with an error: {reason}") from failure
+            raise ours or SparkError(f"the stream ended with an error: {reason_in(str(failure))}") from failure
 
-    def _quiet(self) -> None:
-        """Keep Spark from writing stack traces about an end that is wanted."""
+    def _report_errors(self, wanted: bool) -> None:
+        """Keep Spark from writing stack traces about an end that is asked for; afterwards it may again."""
         jvm: Any = self._spark._jvm
-        levels = jvm.org.apache.logging.log4j.Level
-        jvm.org.apache.logging.log4j.core.config.Configurator.setAllLevels("org.apache.spark", levels.OFF)
+        log4j = jvm.org.apache.logging.log4j
+        level = log4j.LogManager.getRootLogger().getLevel() if wanted else log4j.Level.OFF
+        log4j.core.config.Configurator.setLevel(_SPARK_STREAMING, level)
 
     # -- one batch -----------------------------------------------------------------------------------------
 
     def _batch(self, events: DataFrame, batch: int) -> None:
         if self._stop.is_set():
+            self._report_errors(False)
             raise _StopAsked
         try:
             progress = self._matched(events, batch)
