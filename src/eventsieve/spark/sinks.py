@@ -30,6 +30,7 @@ class FileSink:
 
     def __init__(self, spark: SparkSession, form: Literal["parquet", "json"], folder: str) -> None:
         self._spark, self._form, self.folder = spark, form, folder.rstrip("/")
+        self._jvm: Any = spark._jvm
 
     def claim(self, query: str) -> None:
         """Mark the folder as this query's; raise DataError if it is another's, or holds other things."""
@@ -61,18 +62,16 @@ class FileSink:
             raise DataError(f"cannot move the results of batch {batch} into {self.folder}")
 
     def _file_system(self) -> Any:
-        jvm: Any = self._spark._jvm
-        return self._path("").getFileSystem(self._spark._jsparkSession.sessionState().newHadoopConf()) if jvm else None
+        """Return Hadoop's file system of the folder: a local one, or whatever its address names."""
+        return self._path("").getFileSystem(self._spark._jsparkSession.sessionState().newHadoopConf())
 
     def _path(self, name: str) -> Any:
-        jvm: Any = self._spark._jvm
-        return jvm.org.apache.hadoop.fs.Path(f"{self.folder}/{name}" if name else self.folder)
+        return self._jvm.org.apache.hadoop.fs.Path(f"{self.folder}/{name}" if name else self.folder)
 
     def _read(self, path: Any) -> str:
-        jvm: Any = self._spark._jvm
         stream = self._file_system().open(path)
         try:
-            return str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
         finally:
             stream.close()
 

@@ -18,7 +18,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -108,7 +108,7 @@ class MatchStream:
             "params": params,
             **(facts or {}),
         }
-        self._record = _claimed(self._checkpoint, identity, ids or _id_type(catalog))
+        self._record = _claimed(self._checkpoint, identity, lambda: ids or _id_type(catalog))
         sink.claim(self._record["query"])
         self._letters = FileSink(self._spark, "json", dead_letter or (self._checkpoint / "dead-letter").as_uri())
         self._journal = Journal(self._checkpoint / "versions")
@@ -117,7 +117,6 @@ class MatchStream:
         )
         self._stop = threading.Event()
         self._failure: EventsieveError | None = None
-        self._done = -1
 
     def stop(self) -> None:
         """Ask the stream to end after the batch it is at; `run` returns then."""
@@ -179,7 +178,6 @@ class MatchStream:
             # Spark would hand over its text only; the driver is one process, so the error itself can be kept.
             self._failure = failure
             raise
-        self._done = batch
         if self._on_batch is not None:
             self._on_batch(progress)
 
@@ -254,13 +252,13 @@ def _id_type(catalog: Catalog) -> IdType:
     return "long" if len(rows) and rows.column("id_text").null_count == len(rows) else "string"
 
 
-def _claimed(checkpoint: Path, identity: dict[str, Any], ids: IdType) -> dict[str, Any]:
+def _claimed(checkpoint: Path, identity: dict[str, Any], ids: Callable[[], IdType]) -> dict[str, Any]:
     """Return the checkpoint's record, made if the folder is new; raise DataError if it is another stream's."""
     path = checkpoint / "eventsieve.json"
     if not path.exists():
         if checkpoint.is_dir() and any(checkpoint.iterdir()):
             raise DataError(f"{checkpoint} is not empty and no checkpoint of eventsieve; name a new folder")
-        record = {**identity, "ids": ids, "query": uuid.uuid4().hex}
+        record = {**identity, "ids": ids(), "query": uuid.uuid4().hex}
         write_atomically(path, json.dumps(record, indent=2))
         return record
     try:
@@ -277,8 +275,3 @@ def _claimed(checkpoint: Path, identity: dict[str, Any], ids: IdType) -> dict[st
                 "name a new checkpoint, or go on as before"
             )
     return record
-
-
-def as_record(progress: Progress) -> dict[str, Any]:
-    """Return a batch's progress as plain values."""
-    return {name: round(value, 3) if isinstance(value, float) else value for name, value in asdict(progress).items()}
