@@ -165,3 +165,15 @@ def test_arrays_given_are_left_alone() -> None:
     assert value.tolist() == [1.0, 2.0]
     value[:] = 7
     assert events[0] == {"price": 2.0, "symbol": "B"}
+
+
+def test_dense_events() -> None:
+    """A matrix and a mask; NaN is refused where it counts and ignored where it does not."""
+    schema = es.Schema({"x": es.Float(), "n": es.Int()})
+    values = [[1.5, 2], [np.nan, 3]]
+    events = es.Events.from_dense(schema, values, present=[[True, True], [False, True]])
+    assert [events[0], events[1]] == [{"x": 1.5, "n": 2}, {"n": 3}]
+    with pytest.raises(es.DataError, match="event 1, attribute 'x': a finite number"):
+        es.Events.from_dense(schema, values)
+    with pytest.raises(es.DataError, match="matrix of 2 columns"):
+        es.Events.from_dense(schema, [[1.0]])

@@ -135,6 +135,22 @@ class Events:
         return cls(schema, columns, codes, LoadReport("arrays", n_events))
 
     @classmethod
+    def from_dense(cls, schema: Schema, values: ArrayLike, present: ArrayLike | None = None) -> Events:
+        """Take events as a matrix, a row per event and a column per attribute; `present` says which values count.
+
+        Values are in matched form. A NaN is refused like anywhere else: what is absent is not present.
+        """
+        matrix = np.asarray(values, np.float64)
+        counts = np.ones(matrix.shape, bool) if present is None else np.asarray(present, bool)
+        if matrix.ndim != 2 or matrix.shape[1] != len(schema) or counts.shape != matrix.shape:
+            raise DataError(
+                f"dense events are a matrix of {len(schema)} columns, one per attribute, and `present` one of the "
+                f"same shape; these are {matrix.shape} and {counts.shape}"
+            )
+        start = np.concatenate([[0], np.cumsum(counts.sum(axis=1))])
+        return cls.from_arrays(schema, start, np.nonzero(counts)[1], matrix[counts])
+
+    @classmethod
     def from_dicts(
         cls, schema: Schema, rows: Iterable[Mapping[str, Any]], strict: bool = True, unknown: Unknown = "refuse"
     ) -> Events:
