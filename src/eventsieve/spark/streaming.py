@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 from eventsieve.catalog import Catalog
 from eventsieve.errors import CatalogError, DataError, EventsieveError, SparkError
 from eventsieve.spark.columns import key_columns
-from eventsieve.spark.failures import cause_in, reason_in
+from eventsieve.spark.failures import cause_in, clear_errors, reason_in
 from eventsieve.spark.journal import Journal
 from eventsieve.spark.letters import dead_letters
 from eventsieve.spark.live import LiveIndex
@@ -173,10 +173,12 @@ class MatchStream:
             self._report_errors(False)
             raise _StopAsked
         try:
-            progress = self._matched(events, batch)
+            with clear_errors():
+                progress = self._matched(events, batch)
         except EventsieveError as failure:
-            # Spark would hand over its text only; the driver is one process, so the error itself can be kept.
+            # Spark would hand over a stack trace with the text in it; the driver is one process and can keep the error.
             self._failure = failure
+            self._report_errors(False)
             raise
         if self._on_batch is not None:
             self._on_batch(progress)

@@ -97,21 +97,16 @@ def _match(task: Task, batch: pa.RecordBatch, numbers: list[int]) -> Iterator[pa
     events, row_of_event = read_events(task, batch)
     shards = [opened(task.index, number, task.steps) for number in numbers]
     began = time.perf_counter()
-    rows, ids, approximate = _pairs(events, row_of_event, shards)
+    found = _found(events, row_of_event, shards)
     if task.counters is not None:
         # With spread subscriptions every event comes once per shard; the first shard counts it.
         counted = numbers[0] == 0
         task.counters.seconds.add(time.perf_counter() - began)
         task.counters.events.add(batch.num_rows if counted else 0)
         task.counters.malformed.add(batch.num_rows - len(events) if counted else 0)
-        task.counters.matches.add(len(ids))
+        task.counters.matches.add(len(found.ids))
     keys = batch.select(list(task.keys))
-    for first in range(0, len(ids), _PAIRS_AT_ONCE):
-        # A row of arrays that is cut here would be two rows, so arrays are never cut.
-        stop = min(first + _PAIRS_AT_ONCE, len(ids)) if task.output == "pairs" else len(ids)
-        yield _table(task, keys, rows[first:stop], ids.slice(first, stop - first), approximate[first:stop])
-        if task.output == "arrays":
-            return
+    yield from (_as_pairs if task.output == "pairs" else _as_arrays)(keys, found)
 
 
 def read_events(task: Task, batch: pa.RecordBatch) -> tuple[Events, NDArray[np.int64]]:
@@ -127,37 +122,50 @@ def read_events(task: Task, batch: pa.RecordBatch) -> tuple[Events, NDArray[np.i
     return events, rows if events.lines is None else rows[events.lines - 1]
 
 
-def _pairs(
-    events: Events, row_of_event: NDArray[np.int64], shards: list[OpenShard]
-) -> tuple[NDArray[np.int64], pa.Array, NDArray[np.bool_]]:
-    """Return for all matches the row of the event, the subscription id and the mode, row by row."""
-    rows, ids, modes = [], [], []
-    for shard in shards:
-        found = shard.index.match_batch(events)
-        rows.append(np.repeat(row_of_event, np.diff(found.event_start)))
-        ids.append(shard.ids_of(found.slots))
-        modes.append(np.full(found.slots.shape[0], found.approximate))
+class Found(NamedTuple):
+    """The matches of a batch: the event in row[e] matches ids[start[e]:start[e + 1]]."""
+
+    row: NDArray[np.int64]
+    start: NDArray[np.int64]
+    ids: pa.Array
+    approximate: bool
+
+
+def _found(events: Events, row_of_event: NDArray[np.int64], shards: list[OpenShard]) -> Found:
+    """Match events with every shard and put the results together, event by event."""
+    results = [shard.index.match_batch(events) for shard in shards]
+    ids = [shard.ids_of(result.slots) for shard, result in zip(shards, results, strict=True)]
+    approximate = any(result.approximate for result in results)
     if len(shards) == 1:
-        return rows[0], ids[0], modes[0]
-    row = np.concatenate(rows)
-    order = np.argsort(row, kind="stable")
-    return row[order], pa.concat_arrays(ids).take(pa.array(order)), np.concatenate(modes)[order]
+        return Found(row_of_event, results[0].event_start, ids[0], approximate)
+    order = np.argsort(np.concatenate([result.event for result in results]), kind="stable")
+    start = np.sum([result.event_start for result in results], axis=0)
+    return Found(row_of_event, start, pa.concat_arrays(ids).take(pa.array(order)), approximate)
 
 
-def _table(
-    task: Task, keys: pa.RecordBatch, rows: NDArray[np.int64], ids: pa.Array, approximate: NDArray[np.bool_]
+def _as_pairs(keys: pa.RecordBatch, found: Found) -> Iterator[pa.RecordBatch]:
+    """Yield a row per match, a bounded number at a time."""
+    for first in range(0, len(found.ids), _PAIRS_AT_ONCE):
+        stop = min(first + _PAIRS_AT_ONCE, len(found.ids))
+        start: NDArray[np.int64] = np.clip(found.start, first, stop)
+        rows = np.repeat(found.row, np.diff(start))
+        yield _columns(keys, rows, found.ids.slice(first, stop - first), "subscription_id", found.approximate)
+
+
+def _as_arrays(keys: pa.RecordBatch, found: Found) -> Iterator[pa.RecordBatch]:
+    """Yield a row per event that matches anything."""
+    matched = np.flatnonzero(np.diff(found.start))
+    offsets = np.append(found.start[matched], found.start[-1]).astype(np.int32)
+    lists = pa.ListArray.from_arrays(pa.array(offsets), found.ids)
+    yield _columns(keys, found.row[matched], lists, "subscription_ids", found.approximate)
+
+
+def _columns(
+    keys: pa.RecordBatch, rows: NDArray[np.int64], matches: pa.Array, named: str, approximate: bool
 ) -> pa.RecordBatch:
-    if task.output == "pairs":
-        columns, named = ids, "subscription_id"
-    else:
-        rows, first = np.unique(rows, return_index=True)
-        approximate = np.logical_or.reduceat(approximate, first) if len(first) else approximate
-        columns = pa.ListArray.from_arrays(pa.array(np.append(first, len(ids)).astype(np.int32)), ids)
-        named = "subscription_ids"
     picked = keys.take(pa.array(rows))
-    return pa.RecordBatch.from_arrays(
-        [*picked.columns, columns, pa.array(approximate)], names=[*task.keys, named, APPROXIMATE]
-    )
+    modes = pa.array(np.full(len(rows), approximate))
+    return pa.RecordBatch.from_arrays([*picked.columns, matches, modes], names=[*keys.schema.names, named, APPROXIMATE])
 
 
 # -- open shards -------------------------------------------------------------------------------------------
