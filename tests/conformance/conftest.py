@@ -14,8 +14,20 @@ CORNERS: dict[str, list[dict[str, Any]]] = {
     "rein": [{"buckets": 3}, {"absent": "walk"}],
     "rein-f": [{"buckets": 3}],
     "rein-o": [{"buckets": 3}],
+    "sieve": [{"cells": 1}, {"cells": 3, "rare": 2}, {"cells": 5, "transform": "quantiles"}],
+    "hem": [
+        {"tau": 1},
+        {"tau": 2, "walk": "unmatched", "order": "given"},
+        {"order": "optimal", "transform": "quantiles"},
+    ],
     "tama": [{"levels": 2}],
     "tama-o": [{"levels": 2}],
+    "gem-tree": [
+        {"cells": 2, "bucket": 2, "minimum": 1},
+        {"cells": 3, "bucket": 1, "minimum": 2, "order": "rank", "transform": "quantiles"},
+    ],
+    "be-tree": [{"capacity": 2, "smallest": 1}],
+    "op-index": [{"signature_bits": 2}, {"count": "satisfied"}],
     "h-tree": [
         {"cells": 3, "attributes": 2},
         {"cells": 5, "attributes": 6, "bucket": 1, "copies": 16, "transform": "quantiles"},

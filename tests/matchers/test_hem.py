@@ -1,0 +1,265 @@
+"""HEM beyond the common suite: its ways of walking and planning, several blocks, changes in place, and the plans."""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+
+import eventsieve as es
+from eventsieve.errors import MatcherError
+from eventsieve.matchers.hem import Hem
+from eventsieve.matchers.hem.plan import Costs, choose_in_turn, choose_optimal, plan_cost, sort_by_matching
+from eventsieve.matchers.hem.triangle import BLOCK_SLOTS, HOLE
+from eventsieve.matchers.registry import make_matcher
+from eventsieve.model.columns import ClauseTable, Domains, EventColumns
+from eventsieve.model.transform import TransformChoice
+
+WAYS = {
+    "default": {},
+    "unmatched": {"walk": "unmatched"},
+    "given": {"order": "given"},
+    "optimal": {"order": "optimal"},
+}
+N_ATTRIBUTES = 5
+DOMAINS = Domains(np.zeros(N_ATTRIBUTES), np.ones(N_ATTRIBUTES))
+
+
+class Table:
+    """Clauses as one dense interval per slot and attribute, from which tables and answers are derived.
+
+    The first attributes are popular enough for a column, the last is not.
+    """
+
+    def __init__(self, n_slots: int, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        ends = np.sort(rng.choice(np.linspace(-0.1, 1.1, 25), (n_slots, N_ATTRIBUTES, 2)), axis=2)
+        ends[..., 0][rng.random((n_slots, N_ATTRIBUTES)) < 0.2] = -np.inf
+        ends[..., 1][rng.random((n_slots, N_ATTRIBUTES)) < 0.2] = np.inf
+        self.low, self.high = ends[..., 0], ends[..., 1]
+        self.asked = rng.random((n_slots, N_ATTRIBUTES)) < np.array([1.0, 0.9, 0.6, 0.3, 0.05])
+
+    def clauses(self) -> ClauseTable:
+        counts = self.asked.sum(axis=1)
+        stop = np.cumsum(counts).astype(np.int64)
+        attribute = np.nonzero(self.asked)[1].astype(np.int32)
+        return ClauseTable(stop - counts, stop, attribute, self.low[self.asked], self.high[self.asked])
+
+    def answer(self, values: np.ndarray) -> list[set[int]]:
+        """Per event of a dense table, NaN where an attribute is absent, the slots that match."""
+        found = []
+        for row in values:
+            holds = ~self.asked | ((self.low <= row) & (row <= self.high))
+            found.append(set(np.flatnonzero(holds.all(axis=1) & self.asked.any(axis=1)).tolist()))
+        return found
+
+
+def random_values(n_events: int, seed: int) -> np.ndarray:
+    """Values that often equal bounds, some outside the domain; sparse events, full ones, and an empty one."""
+    rng = np.random.default_rng(seed)
+    values = rng.choice(np.linspace(-0.2, 1.2, 57), (n_events, N_ATTRIBUTES))
+    values[rng.random(values.shape) < rng.choice([0.0, 0.3, 0.8], (n_events, 1))] = np.nan
+    values[0] = np.nan
+    return values
+
+
+def event_columns(values: np.ndarray) -> EventColumns:
+    present = ~np.isnan(values)
+    start = np.concatenate([[0], np.cumsum(present.sum(axis=1))]).astype(np.int64)
+    return EventColumns(start, np.nonzero(present)[1].astype(np.int32), values[present])
+
+
+def matched(matcher: Hem, values: np.ndarray) -> list[set[int]]:
+    start, slots = matcher.match_batch(event_columns(values))
+    found = [slots[first:stop].tolist() for first, stop in pairwise(start)]
+    assert all(len(slots) == len(set(slots)) for slots in found)
+    return [set(slots) for slots in found]
+
+
+# -- matching ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("tau", [1, 3, 80])
+@pytest.mark.parametrize("n_slots", [1, 64, 65, 5000])
+def test_every_way_equals_brute_force(way: str, tau: int, n_slots: int) -> None:
+    table = Table(n_slots, seed=n_slots)
+    matcher = Hem(tau=tau, **WAYS[way])
+    matcher.build(table.clauses(), DOMAINS)
+    values = random_values(40, seed=tau)
+    assert matched(matcher, values) == table.answer(values)
+
+
+def test_the_grids_that_a_line_cuts_are_compared_exactly() -> None:
+    """All intervals over neighbouring floats around the borders of grids, with every value among them."""
+    points = sorted({f(x) for x in (0.0, 0.25, 0.5, 1.0) for f in (float, lambda x: np.nextafter(x, 9))})
+    intervals = [(low, high) for low, high in product(points, points) if low <= high]
+    numbers = np.arange(len(intervals), dtype=np.int64)
+    low, high = (np.array(ends) for ends in zip(*intervals, strict=True))
+    matcher = Hem(tau=2)
+    matcher.build(ClauseTable(numbers, numbers + 1, np.zeros(len(intervals), np.int32), low, high), DOMAINS)
+    values = np.full((len(points), N_ATTRIBUTES), np.nan)
+    values[:, 0] = points
+    truth = [set(np.flatnonzero((low <= point) & (point <= high)).tolist()) for point in points]
+    assert matched(matcher, values) == truth
+
+
+@pytest.mark.parametrize("transform", ["quantiles", "normal 0.5 0.1", {1: "quantiles"}])
+def test_a_value_transform_changes_grids_and_not_answers(transform: TransformChoice) -> None:
+    table = Table(2000, seed=7)
+    matcher = Hem(transform=transform)
+    matcher.build(table.clauses(), DOMAINS)
+    values = random_values(40, seed=8)
+    assert matched(matcher, values) == table.answer(values)
+
+
+@pytest.mark.parametrize("way", ["default", "unmatched"])
+def test_slots_beyond_one_block_are_found_and_inserted(way: str) -> None:
+    table = Table(BLOCK_SLOTS + 300, seed=3)
+    asked = table.asked.copy()
+    table.asked[BLOCK_SLOTS - 100 :] = False
+    first = table.clauses()
+    matcher = Hem(**WAYS[way])
+    matcher.build(ClauseTable(*(column[: BLOCK_SLOTS - 100] for column in first[:2]), *first[2:]), DOMAINS)
+    table.asked = asked
+    matcher.insert(np.arange(BLOCK_SLOTS - 100, BLOCK_SLOTS + 300, dtype=np.int32), table.clauses())
+    values = random_values(4, seed=4)
+    assert matched(matcher, values) == table.answer(values)
+    assert matcher.describe()["blocks"] == 2
+
+
+# -- changing ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_any_order_of_changes_with_reused_slots(way: str) -> None:
+    """Slots are freed and taken by other clauses, over and over; the arrays survive a round trip at each turn."""
+    rng = np.random.default_rng(5)
+    table = Table(130, seed=6)
+    matcher = Hem(tau=4, **WAYS[way])
+    matcher.build(table.clauses(), DOMAINS)
+    for turn in range(12):
+        slots = np.sort(rng.choice(130, rng.integers(1, 60), replace=False)).astype(np.int32)
+        matcher.delete(slots)
+        table.asked[slots] = False
+        matcher.rebind(table.clauses())
+        values = random_values(10, seed=turn)
+        assert matched(matcher, values) == table.answer(values)
+        other = Table(130, seed=100 + turn)
+        table.low[slots], table.high[slots], table.asked[slots] = (
+            other.low[slots],
+            other.high[slots],
+            other.asked[slots],
+        )
+        matcher.insert(slots, table.clauses())
+        restored = Hem(tau=4, **WAYS[way])
+        restored.restore({name: array.copy() for name, array in matcher.arrays().items()}, table.clauses(), DOMAINS)
+        assert matched(restored, values) == matched(matcher, values) == table.answer(values)
+        matcher = restored
+
+
+def alike(n: int) -> ClauseTable:
+    numbers = np.arange(n, dtype=np.int64)
+    return ClauseTable(numbers, numbers + 1, np.zeros(n, np.int32), np.full(n, 0.2), np.full(n, 0.7))
+
+
+def test_one_grid_can_take_everything_and_give_it_up_again() -> None:
+    """All clauses alike, inserted in rising steps and deleted in any order: no entry is lost or left behind."""
+    matcher = Hem()
+    matcher.build(alike(1), DOMAINS)
+    present = 1
+    for size in (10, 100, 900, 2900):
+        matcher.insert(np.arange(present, present + size, dtype=np.int32), alike(present + size))
+        present += size
+    values = np.full((2, N_ATTRIBUTES), np.nan)
+    values[:, 0] = 0.5, 0.71
+    assert matched(matcher, values) == [set(range(present)), set()]
+    gone = np.random.default_rng(9).permutation(present).astype(np.int32)
+    for part in np.array_split(gone, 4):
+        matcher.delete(part)
+    assert matched(matcher, values) == [set(), set()]
+    arrays = matcher.arrays()
+    entries = arrays["start"][:, None] + np.arange(arrays["size"].max())
+    in_lists = np.arange(arrays["size"].max()) < arrays["size"][:, None]
+    assert (arrays["place"][entries[in_lists]] == HOLE).all()
+    assert not arrays["counts"].any()
+    assert arrays["live"][0] == 0
+
+
+def test_rows_and_columns_are_chosen_anew_when_the_index_outgrows_them() -> None:
+    """Built empty, a matcher has neither; after thousands of insertions it has both, and the same answers."""
+    table = Table(6000, seed=11)
+    clauses = table.clauses()
+    matcher = Hem()
+    matcher.build(clauses._replace(start=clauses.start[:0], stop=clauses.stop[:0]), DOMAINS)
+    assert matcher.describe()["columns"] == 0
+    for stop in range(1000, 6001, 1000):
+        grown = clauses._replace(start=clauses.start[:stop], stop=clauses.stop[:stop])
+        matcher.insert(np.arange(stop - 1000, stop, dtype=np.int32), grown)
+    assert matcher.describe()["columns"] == 4
+    assert matcher.describe()["rows"][0] > 8
+    values = random_values(20, seed=12)
+    assert matched(matcher, values) == table.answer(values)
+
+
+# -- planning ------------------------------------------------------------------------------------------------
+
+
+def costs_of(rng: np.random.Generator, n: int) -> Costs:
+    matching = rng.random(n)
+    return Costs(matching, 1.0 - matching, np.ones(n))
+
+
+def as_set(walked: np.ndarray) -> int:
+    return sum(1 << j for j in np.flatnonzero(walked).tolist())
+
+
+def test_the_optimal_plan_is_the_least_of_all_and_the_near_optimal_one_is_near() -> None:
+    """Formula (5) over all sets of walked attributes; planning in turn costs at most a fifth more on average."""
+    rng = np.random.default_rng(13)
+    ratios = []
+    for _ in range(50):
+        costs, queue = costs_of(rng, 6), np.empty(6, np.int32)
+        walked, walked_in_turn = np.empty(6, np.bool_), np.empty(6, np.bool_)
+        sort_by_matching(costs.matching, 6, queue)
+        assert queue.tolist() == np.argsort(costs.matching, kind="stable").tolist()
+        choose_optimal(costs, 1.0, queue, 6, walked)
+        choose_in_turn(costs, 1.0, queue, 6, walked_in_turn)
+        least = min(plan_cost(costs, 1.0, queue, 6, subset) for subset in range(64))
+        assert plan_cost(costs, 1.0, queue, 6, as_set(walked)) == least
+        ratios.append(plan_cost(costs, 1.0, queue, 6, as_set(walked_in_turn)) / least)
+    assert 1.0 <= np.mean(ratios) < 1.2
+
+
+def test_the_first_attribute_is_walked_and_later_ones_are_checked() -> None:
+    """Observation 1; and with a tenth left, looking at that tenth is cheaper than walking half."""
+    costs = Costs(np.array([0.5, 0.1, 0.6]), np.array([0.5, 0.9, 0.4]), np.ones(3))
+    queue, walked = np.empty(3, np.int32), np.empty(3, np.bool_)
+    sort_by_matching(costs.matching, 3, queue)
+    choose_in_turn(costs, 1.0, queue, 3, walked)
+    assert queue.tolist() == [1, 0, 2]
+    assert walked.tolist() == [False, True, False]
+
+
+# -- parameters ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("params", "reason"),
+    [
+        ({"tau": 0}, "tau must be from 1 to"),
+        ({"order": "best"}, "order must be one of 'near-optimal', 'optimal', 'given', not 'best'"),
+        ({"walk": "both"}, "walk must be 'shorter' or 'unmatched', not 'both'"),
+        ({"transform": "logarithm"}, "no transform reads 'logarithm'"),
+    ],
+)
+def test_wrong_parameters_are_refused_with_the_choices(params: dict[str, object], reason: str) -> None:
+    with pytest.raises(MatcherError, match=reason):
+        make_matcher("hem", **params)
+
+
+def test_the_optimal_order_is_refused_for_many_attributes() -> None:
+    subscriptions = es.Subscriptions(es.Schema({f"a{number}": es.Float(0, 1) for number in range(9)}))
+    with pytest.raises(MatcherError, match="at most 8 attributes"):
+        es.build(subscriptions, matcher="hem", order="optimal")
