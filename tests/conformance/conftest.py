@@ -11,6 +11,7 @@ import eventsieve as es
 from eventsieve.matchers.registry import default_params
 
 CORNERS: dict[str, list[dict[str, Any]]] = {
+    "ada-rein": [{"buckets": 3}],
     "rein": [{"buckets": 3}, {"absent": "walk"}],
     "rein-f": [{"buckets": 3}],
     "rein-o": [{"buckets": 3}],
@@ -20,6 +21,8 @@ CORNERS: dict[str, list[dict[str, Any]]] = {
         {"tau": 2, "walk": "unmatched", "order": "given"},
         {"order": "optimal", "transform": "quantiles"},
     ],
+    "spare-rein": [{"buckets": 3}],
+    "wpa-rein": [{"buckets": 3, "classes": 1}],
     "tama": [{"levels": 2}],
     "tama-o": [{"levels": 2}],
     "gem-tree": [

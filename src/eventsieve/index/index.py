@@ -16,6 +16,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eventsieve._kernels.compiler import kernel
+from eventsieve.elastic.plan import SkipPlan
+from eventsieve.elastic.precision import check_share, shares_of_events
 from eventsieve.errors import DataError, SchemaError
 from eventsieve.index.explain import Explanation, explain_condition
 from eventsieve.index.matches import Matches
@@ -60,16 +62,46 @@ class Index:
         """Return the ids of the subscriptions that an event satisfies, in the order they came."""
         return self.match_batch([event]).of(0)
 
-    def match_batch(self, events: EventsLike, threads: int = 1) -> Matches:
-        """Match many events at once: an `Events`, a pyarrow table with a column per attribute, or a list of dicts."""
+    def match_batch(
+        self,
+        events: EventsLike,
+        threads: int = 1,
+        false_positive: float | Sequence[float] | NDArray[np.float64] = 0.0,
+        verify: bool = False,
+    ) -> Matches:
+        """Match many events at once: an `Events`, a pyarrow table with a column per attribute, or a list of dicts.
+
+        An elastic matcher may be allowed a share of false matches, one for all events or one for each. It never loses a
+        match, and `match_mode` says which ones can be false; `verify` checks those again, so that all are true.
+        """
         if not isinstance(threads, int) or threads < 1:
             raise DataError(f"threads is a whole number from 1 on, not {threads!r}")
         batch = self._batch(events)
         columns = batch.columns_for(self.subscriptions.codes)
+        if not isinstance(false_positive, float) or false_positive != 0.0:
+            shares = shares_of_events(false_positive, len(batch))
+            if shares.any():
+                return self._match_elastic(batch, columns, threads, shares, verify)
         event_start, clauses = self.matcher.match_batch(columns, threads)
         if not self._plain():
             event_start, clauses = self._resolve(batch, columns, event_start, clauses)
         return Matches(event_start, clauses, self.subscriptions.ids_by_slot, self.matcher.approximate)
+
+    def skip_plan(self, false_positive: float) -> SkipPlan:
+        """Prepare matching with this share of false matches and say what it skips, whom it touches and what it gains.
+
+        For elastic matchers. The first plan for a share takes seconds for a million subscriptions; it is then kept.
+        """
+        plan = self.matcher.skip_plan(check_share(false_positive))
+        owner = self.subscriptions.subscription_of_clause[plan.touched]
+        slots, place = np.unique(owner, return_inverse=True)
+        may_see = np.zeros(slots.size)
+        np.maximum.at(may_see, place, plan.may_see)
+        return plan.named(tuple(self.schema), self.subscriptions.ids_by_slot.take(slots), may_see)
+
+    def learn(self, events: EventsLike) -> None:
+        """Give an elastic matcher a sample of events: skip plans made later are measured by it, not by widths."""
+        self.matcher.learn(self._batch(events).columns_for(self.subscriptions.codes))
 
     def explain(self, id: Id, event: Mapping[str, Any]) -> Explanation:
         """Say why a subscription matches an event, or which of its predicates fail, the nearest miss first."""
@@ -106,6 +138,10 @@ class Index:
         """Add many subscriptions in place; nothing changes if one of their ids is taken."""
         self._insert(self.subscriptions.extend(subscriptions))
 
+    def adjust(self) -> bool:
+        """Let the matcher rearrange itself by what it has learned; say whether it did. Not all matchers can."""
+        return self.matcher.adjust()
+
     # -- keeping -----------------------------------------------------------------------------------------
 
     def describe(self) -> dict[str, Any]:
@@ -139,6 +175,24 @@ class Index:
         if isinstance(events, pa.Table | pa.RecordBatch):
             return Events.from_arrow(self.schema, events, strict=True)
         return Events.from_dicts(self.schema, events)
+
+    def _match_elastic(
+        self, batch: Events, columns: EventColumns, threads: int, shares: NDArray[np.float64], verify: bool
+    ) -> Matches:
+        event_start, slots, approximate = self.matcher.match_elastic(columns, shares, threads, verify)
+        if not self._plain():
+            candidates = slots
+            sure_start = np.concatenate([[0], np.cumsum(~approximate)])[event_start]
+            event_start, slots = self._resolve(batch, columns, event_start, candidates)
+            # A subscription matches exactly where one of its clauses does, whatever the others say.
+            exact_start, exact = self._resolve(batch, columns, sure_start, candidates[~approximate])
+            approximate = ~np.isin(self._pairs(event_start, slots), self._pairs(exact_start, exact))
+        return Matches(event_start, slots, self.subscriptions.ids_by_slot, approximate)
+
+    def _pairs(self, event_start: NDArray[np.int64], slots: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Return one number for each pair of event and subscription."""
+        event = np.repeat(np.arange(event_start.size - 1), np.diff(event_start))
+        return event * self.subscriptions.n_slots + slots
 
     def _plain(self) -> bool:
         subs = self.subscriptions
@@ -191,10 +245,19 @@ def build(subscriptions: Subscriptions, matcher: str = "auto", **params: Any) ->
     >>> build(subs, matcher="simple").match({"price": 12.5})
     ['alice']
     """
+    if "exact" in params:
+        # Matchers know attributes by number; people name the ones that must never be skipped.
+        params = {**params, "exact": _numbers(subscriptions.schema, params["exact"])}
     made = make_matcher("simple" if matcher == "auto" else matcher, **params)
     own = subscriptions.fork()
     made.build(own.table(), own.domains())
     return Index(own, made)
+
+
+def _numbers(schema: Schema, attributes: str | Iterable[str | int]) -> tuple[int, ...]:
+    """Return the numbers of attributes that are given by name or number; one text may hold several names."""
+    named = attributes.split() if isinstance(attributes, str) else attributes
+    return tuple(schema.position(each) if isinstance(each, str) else each for each in named)
 
 
 @kernel

@@ -13,13 +13,16 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eventsieve.errors import MatcherError
 from eventsieve.model.columns import ClauseTable, Domains, EventColumns, slice_events
+
+if TYPE_CHECKING:
+    from eventsieve.elastic.plan import SkipPlan
 
 _FIRST_ROOM = 1 << 16
 """Places for results that a batch starts with, beyond one event's worst case. Untouched pages cost nothing."""
@@ -41,6 +44,14 @@ class Capabilities:
     """Cuts value ranges into cells, so a value transform pays on skewed values."""
     shares_batch: bool = False
     """Does less work per event in a batch than event by event."""
+
+
+class ElasticMatches(NamedTuple):
+    """The result of matching within a bound on false positives."""
+
+    event_start: NDArray[np.int64]  # (n_events + 1,)
+    slots: NDArray[np.int32]  # (n_matches,)
+    approximate: NDArray[np.bool_]  # (n_matches,), not every predicate of the clause was asked
 
 
 class Matcher(ABC):
@@ -125,6 +136,26 @@ class Matcher(ABC):
         return join_results(parts)
 
     @final
+    def match_elastic(
+        self, events: EventColumns, false_positive: NDArray[np.float64], threads: int = 1, verify: bool = False
+    ) -> ElasticMatches:
+        """Match each event within its share of false positives; `verify` checks the approximate matches again."""
+        self._check_elastic()
+        return self._match_elastic(events, false_positive, threads, verify)
+
+    @final
+    def skip_plan(self, false_positive: float) -> SkipPlan:
+        """Prepare matching with this share of false positives, and say what it leaves out."""
+        self._check_elastic()
+        return self._skip_plan(false_positive)
+
+    @final
+    def learn(self, events: EventColumns) -> None:
+        """Take a sample of events to measure by how often predicates hold."""
+        self._check_elastic()
+        self._learn(events)
+
+    @final
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return every array the matcher keeps, by name: what a snapshot stores and what memory is counted by."""
         return dict(self._arrays())
@@ -140,6 +171,13 @@ class Matcher(ABC):
     def describe(self) -> dict[str, Any]:
         """Return the matcher's own facts for people: sizes, depth, occupancy."""
         return {"matcher": self.name, "params": self.params, **self._describe()}
+
+    def adjust(self) -> bool:
+        """Rearrange the index by what has been learned since it was built; say whether anything has changed.
+
+        A matcher with nothing to learn leaves this as it is. Answers are the same before and after.
+        """
+        raise MatcherError(f"matcher {self.name!r} has nothing to adjust; build the index anew to rearrange it")
 
     # -- what an implementer fills -----------------------------------------------------------------------
 
@@ -177,10 +215,35 @@ class Matcher(ABC):
     def _rebind(self) -> None:  # noqa: B027  (most matchers keep no positions into the predicate arrays)
         """React to predicates having moved in the table; needed only by a matcher that kept their positions."""
 
+    def _match_elastic(
+        self, events: EventColumns, false_positive: NDArray[np.float64], threads: int, verify: bool
+    ) -> ElasticMatches:
+        """Match elastically. Only asked for where the capabilities say so, as the two below."""
+        raise NotImplementedError
+
+    def _skip_plan(self, false_positive: float) -> SkipPlan:
+        raise NotImplementedError
+
+    def _learn(self, events: EventColumns) -> None:
+        raise NotImplementedError
+
+    def _expected_matches(self, events: EventColumns) -> int:
+        """Guess the matches of a batch, for a matcher that does better with room for all; a wrong guess costs time."""
+        return 0
+
     def _describe(self) -> dict[str, Any]:
         return {}
 
     # -- plumbing ----------------------------------------------------------------------------------------
+
+    def _check_elastic(self) -> None:
+        if not self.capabilities.elastic:
+            from eventsieve.matchers.registry import elastic_matchers
+
+            raise MatcherError(
+                f"matcher {self.name!r} is exact and takes no false_positive; the elastic matchers are "
+                + ", ".join(elastic_matchers())
+            )
 
     def _match_part(self, events: EventColumns) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Match all events, in as many rounds as the room for results asks for."""
@@ -188,7 +251,7 @@ class Matcher(ABC):
         counts = np.zeros(n_events, np.int64)
         pieces: list[NDArray[np.int32]] = []
         done = 0
-        room = self.n_slots + (_FIRST_ROOM if n_events > 1 else 0)
+        room = self.n_slots + (max(_FIRST_ROOM, self._expected_matches(events)) if n_events > 1 else 0)
         while done < n_events:
             out_slots = np.empty(max(room, 1), np.int32)
             reached = self._match_events(events, done, counts, out_slots)

@@ -13,13 +13,20 @@ if TYPE_CHECKING:
 
 _CLASSES: Final = {
     "simple": "eventsieve.matchers.simple:Simple",
+    "ada-rein": "eventsieve.matchers.ada_rein:AdaRein",
+    "be-tree": "eventsieve.matchers.be_tree:BETree",
+    "gem-tree": "eventsieve.matchers.gem_tree:GemTree",
     "h-tree": "eventsieve.matchers.h_tree:HTree",
     "hem": "eventsieve.matchers.hem:Hem",
+    "op-index": "eventsieve.matchers.op_index:OpIndex",
     "rein": "eventsieve.matchers.rein:Rein",
     "rein-f": "eventsieve.matchers.rein:ReinF",
     "rein-o": "eventsieve.matchers.rein_o:ReinO",
+    "sieve": "eventsieve.matchers.sieve:Sieve",
+    "spare-rein": "eventsieve.matchers.spare_rein:SpareRein",
     "tama": "eventsieve.matchers.tama:Tama",
     "tama-o": "eventsieve.matchers.tama_o:TamaO",
+    "wpa-rein": "eventsieve.matchers.wpa_rein:WpaRein",
 }
 """Name -> where its class is. A matcher is imported when it is first asked for, since compiled code loads slowly."""
 
@@ -31,6 +38,11 @@ def matchers() -> tuple[str, ...]:
     True
     """
     return tuple(_CLASSES)
+
+
+def elastic_matchers() -> tuple[str, ...]:
+    """Return the names of the matchers that take a bound on false positives."""
+    return tuple(name for name in _CLASSES if matcher_class(name).capabilities.elastic)
 
 
 def matcher_class(name: str) -> type[Matcher]:
