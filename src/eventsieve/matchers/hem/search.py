@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eventsieve._kernels.bits import WORD_BITS, prefetch, trailing_zeros
-from eventsieve._kernels.bitset import and_row, copy_row, has_bit, set_bit
+from eventsieve._kernels.bits import WORD_BITS, prefetch
+from eventsieve._kernels.bitset import and_row, copy_row, extract_bits, has_bit, set_bit
 from eventsieve._kernels.bop import BlockRows, absent_attributes, start_block
 from eventsieve._kernels.buckets import clear_places, set_places
 from eventsieve._kernels.compiler import inlined, kernel
@@ -23,7 +23,7 @@ _LOW_BITS = np.uint64(WORD_BITS - 1)
 _WORD_SHIFT = np.uint64(6)
 _ROWS_AHEAD = 2
 """Rows of a triangle whose entries are fetched before their turn."""
-_AHEAD = np.uint64(24)
+_AHEAD = 24
 """Survivors whose entry in a column is fetched before their turn."""
 _HIGH_END = np.uint32(CODE_BITS)
 _LOW_END = np.uint32((1 << CODE_BITS) - 1)
@@ -38,7 +38,6 @@ class Scratch(NamedTuple):
     result: NDArray[np.uint64]  # (words of a block, and one for holes), the clauses that are left
     kept: NDArray[np.uint64]  # the same of one attribute
     doubtful: NDArray[np.uint64]  # those with an end in the code of a value
-    survivor: NDArray[np.uint16]  # (BLOCK_SLOTS,), the places that are left, once there are few
 
 
 def new_scratch(grid: Grid) -> Scratch:
@@ -51,7 +50,6 @@ def new_scratch(grid: Grid) -> Scratch:
         np.zeros(_WORDS + 1, np.uint64),
         np.zeros(_WORDS + 1, np.uint64),
         np.zeros(_WORDS + 1, np.uint64),
-        np.empty(BLOCK_SLOTS, np.uint16),
     )
 
 
@@ -77,6 +75,7 @@ def match(
         n_absent = absent_attributes(events, e, n_attributes, scratch.absent)
         walks = events.start[e] + plans.n_walks[e]
         checks = walks + plans.n_checks[e]
+        unchecked = checks < events.start[e + 1]
         for i in range(events.start[e], events.start[e + 1]):
             scratch.value[events.attribute[i]] = events.value[i]
         for k in range(events.start[e], walks):
@@ -85,21 +84,25 @@ def match(
             _find_borders(index.grid.rows[a], codes[i], scratch.border[a])
         for block in range(rows.alive.shape[0]):
             start_block(rows, block, scratch.absent, n_absent, scratch.result[:_WORDS])
-            doubt = checks < events.start[e + 1]
+            doubt = unchecked
             for k in range(events.start[e], walks):
                 i = plans.step[k]
                 doubt |= _walk(index, rows, block, events.attribute[i], codes[i], plans.keeps[i], scratch)
-            n_survivors = _list_survivors(scratch)
+            base = block * BLOCK_SLOTS
+            stop = extract_bits(scratch.result[:_WORDS], base, position, out_slots)
             for k in range(walks, checks):
                 i = plans.step[k]
                 column = index.columns.ends[block, index.columns.column_of_attribute[events.attribute[i]]]
-                n_survivors, equal = _check_column(column, codes[i], n_survivors, scratch.survivor)
-                doubt |= equal
+                survivors = out_slots[position:stop]
+                n_kept, equal = _check_column(column, codes[i], base, survivors)
                 if equal:
-                    _note_doubt(column, codes[i], n_survivors, scratch)
-            position = _report(
-                clauses, block, n_survivors, doubt, checks < events.start[e + 1], scratch, position, out_slots
-            )
+                    _note_doubt(column, codes[i], base, survivors[:n_kept], scratch.doubtful)
+                    doubt = True
+                stop = position + n_kept
+            if doubt:
+                stop = position + _check_exactly(clauses, unchecked, base, scratch, out_slots[position:stop])
+                scratch.doubtful[:] = _NONE
+            position = stop
         for i in range(events.start[e], events.start[e + 1]):
             scratch.value[events.attribute[i]] = np.nan
         out_count[e] = position - begin
@@ -284,19 +287,6 @@ def _keep_band(
 # -- the direct method: Algorithm 2 --------------------------------------------------------------------------
 
 
-@kernel
-def _list_survivors(scratch: Scratch) -> int:
-    """List the places that are left; return how many."""
-    n_survivors = 0
-    for w in range(_WORDS):
-        word = scratch.result[w]
-        while word != _NONE:
-            scratch.survivor[n_survivors] = w * WORD_BITS + trailing_zeros(word)
-            n_survivors += 1
-            word &= word - _ONE
-    return n_survivors
-
-
 @inlined
 def _compare(ends: np.uint32, code: np.uint32) -> tuple[bool, bool]:
     """Say whether an interval may hold a value, and whether only exact ends can tell."""
@@ -306,54 +296,48 @@ def _compare(ends: np.uint32, code: np.uint32) -> tuple[bool, bool]:
 
 @kernel
 def _check_column(
-    column: NDArray[np.uint32], code: int, n_survivors: int, survivor: NDArray[np.uint16]
+    column: NDArray[np.uint32], code: int, base: int, out_survivors: NDArray[np.int32]
 ) -> tuple[int, bool]:
     """Keep the survivors whose interval may hold a value; return how many, and whether exact ends are asked for."""
-    n_kept, last = np.uint64(0), np.uint64(max(n_survivors - 1, 0))
+    n_survivors = out_survivors.shape[0]
+    n_kept = 0
     equal = False
-    for i in range(np.uint64(n_survivors)):
-        prefetch(column, int(survivor[min(i + _AHEAD, last)]))
-        place = np.uint64(survivor[i])
-        holds, touches = _compare(column[place], np.uint32(code))
-        survivor[n_kept] = place
+    for i in range(n_survivors):
+        prefetch(column, int(out_survivors[min(i + _AHEAD, n_survivors - 1)]) - base)
+        s = out_survivors[i]
+        holds, touches = _compare(column[np.uint64(s - base)], np.uint32(code))
+        out_survivors[np.uint64(n_kept)] = s
         # No branch: it would be guessed wrong for every other clause.
-        n_kept += np.uint64(holds)
-        equal |= touches
-    return int(n_kept), equal
+        n_kept += int(holds)
+        equal |= holds & touches
+    return n_kept, equal
 
 
 @kernel
-def _note_doubt(column: NDArray[np.uint32], code: int, n_survivors: int, scratch: Scratch) -> None:
+def _note_doubt(
+    column: NDArray[np.uint32],
+    code: int,
+    base: int,
+    survivors: NDArray[np.int32],
+    out_doubtful: NDArray[np.uint64],
+) -> None:
     """Note the survivors that have an end in the code of a value."""
-    for i in range(n_survivors):
-        place = scratch.survivor[i]
-        if _compare(column[place], np.uint32(code))[1]:
-            set_bit(scratch.doubtful, place)
+    for s in survivors:
+        if _compare(column[s - base], np.uint32(code))[1]:
+            set_bit(out_doubtful, s - base)
 
 
 @kernel
-def _report(
-    clauses: ClauseTable,
-    block: int,
-    n_survivors: int,
-    doubt: bool,
-    unchecked: bool,
-    scratch: Scratch,
-    position: int,
-    out_slots: NDArray[np.int32],
+def _check_exactly(
+    clauses: ClauseTable, everyone: bool, base: int, scratch: Scratch, out_survivors: NDArray[np.int32]
 ) -> int:
-    """Write the slots that are left, compared exactly where codes could not tell; return the next position."""
-    base = block * BLOCK_SLOTS
-    for i in range(n_survivors):
-        place = int(scratch.survivor[i])
-        if doubt and (unchecked or has_bit(scratch.doubtful, place)):
-            if not _satisfied(clauses, base + place, scratch.value):
-                continue
-        out_slots[position] = base + place
-        position += 1
-    if doubt:
-        scratch.doubtful[:] = _NONE
-    return position
+    """Keep the survivors that match by their exact ends, where codes could not tell; return how many."""
+    n_kept = 0
+    for s in out_survivors:
+        if not (everyone or has_bit(scratch.doubtful, s - base)) or _satisfied(clauses, s, scratch.value):
+            out_survivors[n_kept] = s
+            n_kept += 1
+    return n_kept
 
 
 @kernel
