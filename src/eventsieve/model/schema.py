@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
-from datetime import date, datetime
 from typing import Any
 
 from eventsieve.errors import SchemaError, suggestion
@@ -114,5 +113,5 @@ def _declared(kind: AttributeType) -> dict[str, Any]:
     for option in fields(kind):
         value = getattr(kind, option.name)
         if value != option.default:
-            shown[option.name] = value.isoformat() if isinstance(value, datetime | date) else value
+            shown[option.name] = value
     return shown

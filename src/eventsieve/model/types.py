@@ -132,6 +132,10 @@ class Time:
     def __post_init__(self) -> None:
         if self.unit not in _UNITS:
             raise ValueError(f"the unit of epoch numbers is 's', 'ms' or 'us', not {self.unit!r}")
+        # As ISO texts, so that a type equals what comes back from a stored schema.
+        for end in ("low", "high"):
+            if getattr(self, end) is not None:
+                object.__setattr__(self, end, self.moment(self.number(getattr(self, end))).isoformat())
         _check_domain(*self.domain())
 
     def domain(self) -> tuple[float | None, float | None]:
