@@ -98,6 +98,12 @@ def cell_borders(lists: BucketLists, i: int, c: int) -> tuple[int, int, int, int
     )
 
 
+@inlined
+def has_ends(lists: BucketLists, low_list: int) -> bool:
+    """Say whether a block and attribute can have entries. The rooms of one block lie together, the list heads do not."""
+    return lists.room[low_list] > 0 or lists.room[low_list + 1] > 0
+
+
 @kernel
 def look_ahead(lists: BucketLists, low_list: int, c: int, n_attributes: int) -> None:
     """Fetch what the same value needs in the blocks to come: list heads two blocks ahead, entries one block ahead.
@@ -106,14 +112,14 @@ def look_ahead(lists: BucketLists, low_list: int, c: int, n_attributes: int) -> 
     """
     n_lists, columns = lists.cell_start.shape
     heads = low_list + 4 * n_attributes
-    if heads < n_lists:
+    if heads < n_lists and has_ends(lists, heads):
         flat_heads = lists.cell_start.reshape(n_lists * columns)
         prefetch(lists.start, heads)
         for i in range(heads, heads + 2):
             prefetch(flat_heads, i * columns + c)
             prefetch(flat_heads, i * columns + columns - 1)
     entries = low_list + 2 * n_attributes
-    if entries < n_lists:
+    if entries < n_lists and has_ends(lists, entries):
         _, own, above, _ = cell_borders(lists, entries, c)
         prefetch(lists.bound, own)
         prefetch(lists.place, own)

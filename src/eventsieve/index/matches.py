@@ -20,12 +20,17 @@ class Matches:
     """
 
     def __init__(
-        self, event_start: NDArray[np.int64], slots: NDArray[np.int32], ids: Ids, approximate: bool = False
+        self,
+        event_start: NDArray[np.int64],
+        slots: NDArray[np.int32],
+        ids: Ids,
+        approximate: bool | NDArray[np.bool_] = False,
     ) -> None:
         self.event_start = event_start
         self.slots = slots
-        self.approximate = approximate
-        """The matcher was told to report false positives within its bound; `match_mode` says so match by match."""
+        self.approximate = bool(np.any(approximate))
+        """Matches can be false, within the matcher's bound; `match_mode` says so match by match."""
+        self._approximate = approximate
         self._ids_by_slot = ids
 
     @cached_property
@@ -41,7 +46,7 @@ class Matches:
     @property
     def match_mode(self) -> NDArray[Any]:
         """For each match, "exact" or "approximate"."""
-        return np.full(self.slots.shape[0], "approximate" if self.approximate else "exact")
+        return np.where(np.broadcast_to(self._approximate, self.slots.shape), "approximate", "exact")
 
     def of(self, e: int) -> list[Id]:
         """Return the ids that event e matches, as plain ints and strs, in the order the subscriptions came."""

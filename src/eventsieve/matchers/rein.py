@@ -35,6 +35,7 @@ from eventsieve._kernels.buckets import (
     cell_of_value,
     clear_places,
     clear_places_within,
+    has_ends,
     look_ahead,
     set_places,
     set_places_within,
@@ -107,11 +108,14 @@ def _match(
     words = rows.alive.shape[1]
     marks = np.empty(words, np.uint64)
     absent = np.empty(n_attributes, np.int32)
+    cell = np.empty(n_attributes, np.int32)
     position = 0
     e = first
     while e < events.start.shape[0] - 1 and position + n_slots <= out_slots.shape[0]:
         begin = position
         n_absent = absent_attributes(events, e, n_attributes, absent)
+        for i in range(events.start[e], events.start[e + 1]):
+            cell[events.attribute[i]] = cell_of_value(rule, events.attribute[i], events.value[i])
         for block in range(rows.alive.shape[0]):
             start_block(rows, block, absent, 0 if walk else n_absent, marks)
             if setting:
@@ -121,10 +125,10 @@ def _match(
                     _mark_all(lists, 2 * (block * n_attributes + absent[j]), setting, marks)
             for i in range(events.start[e], events.start[e + 1]):
                 a = events.attribute[i]
-                c = cell_of_value(rule, a, events.value[i])
                 low_list = 2 * (block * n_attributes + a)
-                look_ahead(lists, low_list, c, n_attributes)
-                _mark_unsatisfied(lists, low_list, c, events.value[i], setting, marks)
+                look_ahead(lists, low_list, cell[a], n_attributes)
+                if has_ends(lists, low_list):
+                    _mark_unsatisfied(lists, low_list, cell[a], events.value[i], setting, marks)
             if setting:
                 invert_row(marks)
             position = extract_bits(marks, block * words * WORD_BITS, position, out_slots)

@@ -60,6 +60,17 @@ class ReinIndex(Matcher):
         self._take_rule(table_for(self, self.transform))
         self._nulls = NullBitsets(self.n_attributes)
         self._nulls.insert(self.clauses, np.arange(self.n_slots, dtype=np.int32))
+        self._build_lists()
+
+    def _insert(self, slots: NDArray[np.int32]) -> None:
+        self._nulls.insert(self.clauses, slots)
+        self._insert_ends(slots)
+
+    def _delete(self, slots: NDArray[np.int32]) -> None:
+        self._nulls.delete(self.clauses, slots)
+        self._delete_ends(slots)
+
+    def _build_lists(self) -> None:
         self._lists = _empty_lists(self.buckets)
         self._add_lists()
         count_ends(self._rule, self.clauses, self.n_attributes, self._lists)
@@ -67,8 +78,7 @@ class ReinIndex(Matcher):
         fill_ends(self._rule, self.clauses, self.n_attributes, self._lists)
         self._lists.used[0] = self._lists.place.size
 
-    def _insert(self, slots: NDArray[np.int32]) -> None:
-        self._nulls.insert(self.clauses, slots)
+    def _insert_ends(self, slots: NDArray[np.int32]) -> None:
         self._add_lists()
         ends = sorted_ends(ends_of(self._rule, self.clauses, self.n_attributes, slots))
         missing = missing_room(ends, self._lists)
@@ -76,8 +86,7 @@ class ReinIndex(Matcher):
             self._grow_pool(missing)
         insert_ends(ends, self._lists)
 
-    def _delete(self, slots: NDArray[np.int32]) -> None:
-        self._nulls.delete(self.clauses, slots)
+    def _delete_ends(self, slots: NDArray[np.int32]) -> None:
         ends = ends_of(self._rule, self.clauses, self.n_attributes, slots)
         at = find_ends(ends, self._lists)
         order = np.lexsort((at, ends.key))

@@ -1,0 +1,324 @@
+"""What the elastic variants of REIN share: skip plans, the smaller lists that carry them out, and matching by them.
+
+Paper: EEM, section 5.1. A plan for one F leaves predicates out. The paper flags cells and asks the flag while walking;
+here a plan has bucket lists of its own, without the entries it skips, so what is skipped costs nothing at all, and
+F = 0 is REIN itself: the same lists, the same walk. A ladder of F values shares the null bitsets; a plan is made when
+its rung is first asked for, and afterwards the choice among plans is a look-up per event.
+
+Differences from the paper: a skipped predicate still asks that its attribute is there, which the null bitsets answer
+anyway. So false matches arise only from values, and the model holds for events that lack attributes.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from threading import Lock
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eventsieve._kernels.buckets import BLOCK_SLOTS, BucketRule, cell_of_value
+from eventsieve._kernels.compiler import kernel
+from eventsieve.elastic.cost import UnitCosts, gain, lists_in_use, work_of
+from eventsieve.elastic.plan import SkipPlan
+from eventsieve.elastic.population import EventSample, Population, population_of
+from eventsieve.elastic.precision import BUDGETS, Budget, allowance
+from eventsieve.elastic.selection import Layout, class_of
+from eventsieve.errors import MatcherError
+from eventsieve.matchers.base import ElasticMatches, join_results
+from eventsieve.matchers.rein import Rein
+from eventsieve.matchers.rein_costs import measured_costs
+from eventsieve.matchers.skipped_lists import SkippedLists
+from eventsieve.model.columns import ClauseTable, EventColumns, flat, slice_events
+from eventsieve.model.transform import TransformChoice
+
+TABLE_3: Final = (0.001, 0.003, 0.005, 0.01, 0.03, 0.05)
+"""The values of F in Table 3 of the paper: the default ladder."""
+
+_TRIAL_EVENTS: Final = 128
+_TRIAL_ROUNDS: Final = 5
+_SAMPLE_VALUES: Final = 1 << 20
+_SAMPLE = "sample_"
+
+
+class SkippingRein(Rein):
+    """Base of the elastic matchers. Subclasses say which predicates to skip within a budget."""
+
+    shown_classes = 5
+    """Width classes that a plan is described by."""
+
+    def __init__(
+        self,
+        *,
+        buckets: int = 1000,
+        transform: TransformChoice = "linear",
+        ladder: Sequence[float] = TABLE_3,
+        exact: Sequence[int] = (),
+        budget: str = "additive",
+    ) -> None:
+        super().__init__(buckets=buckets, transform=transform)
+        self.ladder = tuple(float(share) for share in ladder)
+        rising = all(low < high for low, high in pairwise((0.0, *self.ladder, 1.0)))
+        if not (self.ladder and rising):
+            raise ValueError(f"ladder must be rising shares between 0 and 1, not {self.ladder}")
+        if budget not in BUDGETS:
+            raise ValueError(f"budget must be one of {', '.join(BUDGETS)}, not {budget!r}")
+        self.exact = tuple(int(attribute) for attribute in exact)
+        self.budget = budget
+        self.unit_costs = UnitCosts()
+        self._sample: EventColumns | None = None
+        self._prepared: dict[float, SkippedLists] = {}
+        self._preparing = Lock()
+
+    @abstractmethod
+    def _choose(self, population: Population, budget: Budget, layout: Layout) -> NDArray[np.bool_]:
+        """Return which predicates to skip."""
+
+    def _paper_matchability(self, population: Population) -> float:
+        """Return w of the paper's Y: the mean matchability of what would be skipped."""
+        return float(population.matchability.mean()) if population.matchability.size else 1.0
+
+    def calibrate(self) -> UnitCosts:
+        """Measure what a unit of work costs on this machine; later plans choose and predict by it."""
+        self.unit_costs = measured_costs(self.buckets)
+        self._prepared.clear()
+        return self.unit_costs
+
+    # -- matching ------------------------------------------------------------------------------------------
+
+    def _match_elastic(
+        self, events: EventColumns, false_positive: NDArray[np.float64], threads: int, verify: bool
+    ) -> ElasticMatches:
+        rung = np.searchsorted(np.asarray(self.ladder), false_positive + 1e-12, "right")
+        cuts = [0, *(np.flatnonzero(np.diff(rung)) + 1).tolist(), rung.size]
+        parts, modes = [(np.zeros(1, np.int64), np.empty(0, np.int32))], [np.empty(0, np.bool_)]
+        for first, stop in pairwise(cuts):
+            if first < stop:
+                share = (0.0, *self.ladder)[rung[first]]
+                found, approximate = self._match_run(slice_events(events, first, stop), share, threads, verify)
+                parts.append(found)
+                modes.append(approximate)
+        event_start, slots = join_results(parts)
+        return ElasticMatches(event_start, slots, np.concatenate(modes))
+
+    def _match_run(
+        self, events: EventColumns, share: float, threads: int, verify: bool
+    ) -> tuple[tuple[NDArray[np.int64], NDArray[np.int32]], NDArray[np.bool_]]:
+        """Match events of one F; say of each match whether its clause was touched."""
+        lists = self._lists_for(share) if share > 0.0 else None
+        if lists is None or not lists.plan.skipped:
+            event_start, slots = self.match_batch(events, threads)
+            return (event_start, slots), np.zeros(slots.size, np.bool_)
+        event_start, slots = lists.match_batch(events, threads)
+        approximate = lists.touched[slots]
+        if not verify:
+            return (event_start, slots), approximate
+        keep = np.empty(slots.size, np.bool_)
+        counts = np.empty(event_start.size - 1, np.int64)
+        _verify(self.clauses, events, self.n_attributes, event_start, slots, approximate, keep, counts)
+        np.cumsum(counts, out=event_start[1:])
+        slots = slots[keep]
+        return (event_start, slots), np.zeros(slots.size, np.bool_)
+
+    # -- planning ------------------------------------------------------------------------------------------
+
+    def _skip_plan(self, false_positive: float) -> SkipPlan:
+        rung = int(np.searchsorted(np.asarray(self.ladder), false_positive + 1e-12, "right"))
+        plan = self._lists_for(self.ladder[rung - 1]).plan if rung else self._empty_plan()
+        return replace(plan, asked=false_positive)
+
+    def _learn(self, events: EventColumns) -> None:
+        n_events = events.start.shape[0] - 1
+        most = max(1, _SAMPLE_VALUES // max(1, events.value.size // max(1, n_events)))
+        start, attribute, value = slice_events(events, 0, min(n_events, most))
+        self._sample = EventColumns(start, attribute.copy(), value.copy()) if n_events else None
+        self._prepared.clear()
+
+    def _lists_for(self, share: float) -> SkippedLists:
+        found = self._prepared.get(share)
+        if found is None:
+            with self._preparing:
+                found = self._prepared.get(share) or self._prepare(share)
+                self._prepared[share] = found
+        return found
+
+    def _prepare(self, share: float) -> SkippedLists:
+        """Choose what to skip, build the lists, and try them on the sample; skip less until the sample agrees."""
+        population = self._population()
+        layout = self._layout(population)
+        budget = self._budget_for(share, population)
+        trial = (
+            None
+            if self._sample is None
+            else slice_events(self._sample, 0, min(_TRIAL_EVENTS, self._sample.start.size - 1))
+        )
+        for _ in range(_TRIAL_ROUNDS):
+            skipped = self._choose(population, budget, layout)
+            lists = SkippedLists(self, self._describe_plan(share, budget, population, skipped), population, skipped)
+            if trial is None:
+                return lists
+            measured = self._measured_share(lists, trial)
+            lists.plan = replace(lists.plan, measured_share=measured)
+            if measured <= share or self.budget == "paper":
+                return lists
+            budget = replace(budget, limit=budget.limit * min(0.9 * share / measured, 0.5))
+        nothing = np.zeros(skipped.size, np.bool_)
+        return SkippedLists(self, self._describe_plan(share, budget, population, nothing), population, nothing)
+
+    def _measured_share(self, lists: SkippedLists, events: EventColumns) -> float:
+        reported = lists.match_batch(events)[1].size
+        return 1.0 - self.match_batch(events)[1].size / reported if reported else 0.0
+
+    def _population(self) -> Population:
+        exact = np.zeros(self.n_attributes, np.bool_)
+        for attribute in self.exact:
+            if not 0 <= attribute < self.n_attributes:
+                raise MatcherError(
+                    f"exact names attribute {attribute}, but the attributes are 0 to {self.n_attributes - 1}"
+                )
+            exact[attribute] = True
+        return population_of(self.clauses, self.domains, self._event_sample(), exact)
+
+    def _event_sample(self) -> EventSample | None:
+        return None if self._sample is None else EventSample.of(self._sample, self.n_attributes)
+
+    def _layout(self, population: Population) -> Layout:
+        block = population.slot[population.clause] // BLOCK_SLOTS
+        cell = np.empty(population.attribute.size, np.int64)
+        _low_cells(self._rule, population.attribute, self.clauses.low[population.position], cell)
+        return Layout(block * self.n_attributes + population.attribute, population.attribute * self.buckets + cell)
+
+    def _budget_for(self, share: float, population: Population) -> Budget:
+        if self.budget == "paper":
+            return Budget.paper(share, population.slot.size, self._paper_matchability(population))
+        return Budget.additive(share, float(population.matches.sum()))
+
+    def _describe_plan(
+        self, share: float, budget: Budget, population: Population, skipped: NDArray[np.bool_]
+    ) -> SkipPlan:
+        nothing = np.zeros(skipped.size, np.bool_)
+        before, after = (
+            work_of(population, left_out, BLOCK_SLOTS, self.buckets, self.n_slots) for left_out in (nothing, skipped)
+        )
+        left_out = np.bincount(population.attribute[skipped], minlength=self.n_attributes)
+        frequency = np.bincount(population.attribute, minlength=self.n_attributes)
+        touched = np.unique(population.clause[skipped])
+        matches, reported = population.matches, population.reported(skipped)
+        n_lists = lists_in_use(population, nothing, BLOCK_SLOTS)[0].size
+        return SkipPlan(
+            asked=share,
+            false_positive=share,
+            budget=self.budget,
+            n_clauses=population.slot.size,
+            n_predicates=population.attribute.size,
+            skipped=int(skipped.sum()),
+            paper_skippable=Budget.paper(share, population.slot.size, self._paper_matchability(population)).limit,
+            allowed=allowance(share) * float(matches.sum()),
+            expected_false=float((reported - matches).sum()),
+            expected_matches=float(matches.sum()),
+            skipped_of_attribute={str(a): (int(left_out[a]), int(frequency[a])) for a in np.flatnonzero(left_out)},
+            skipped_of_class=tuple(
+                np.bincount(
+                    class_of(population.matchability[skipped], self.shown_classes), minlength=self.shown_classes
+                ).tolist()
+            ),
+            lists=(n_lists - lists_in_use(population, skipped, BLOCK_SLOTS)[0].size, n_lists),
+            gain=gain(before, after, self.unit_costs),
+            touched=population.slot[touched].astype(np.int32),
+            may_see=1.0 - matches[touched] / reported[touched],
+        )
+
+    def _empty_plan(self) -> SkipPlan:
+        population = self._population()
+        nothing = np.zeros(population.attribute.size, np.bool_)
+        return self._describe_plan(0.0, Budget("additive", 0.0), population, nothing)
+
+    # -- changing and keeping ------------------------------------------------------------------------------
+
+    def _build(self) -> None:
+        self._prepared.clear()
+        super()._build()
+
+    def _insert(self, slots: NDArray[np.int32]) -> None:
+        super()._insert(slots)
+        for lists in self._prepared.values():
+            lists.insert(slots, self.clauses)
+
+    def _delete(self, slots: NDArray[np.int32]) -> None:
+        if self._prepared:
+            # What goes away takes its true matches with it, and with them some of what the plan may spend.
+            gone = ClauseTable(self.clauses.start[slots], self.clauses.stop[slots], *self.clauses[2:])
+            nothing_exact = np.zeros(self.n_attributes, np.bool_)
+            matches = population_of(gone, self.domains, self._event_sample(), nothing_exact).matches
+            for share, lists in list(self._prepared.items()):
+                lists.forget(slots, matches)
+                if self.budget == "additive" and not lists.within_budget:
+                    del self._prepared[share]
+        super()._delete(slots)
+
+    def _rebind(self) -> None:
+        for lists in self._prepared.values():
+            lists.rebind(self.clauses)
+
+    def _arrays(self) -> Mapping[str, NDArray[Any]]:
+        sample = {} if self._sample is None else self._sample._asdict()
+        return {**super()._arrays(), **{_SAMPLE + name: column for name, column in sample.items()}}
+
+    def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        super()._restore(arrays)
+        if _SAMPLE + "start" in arrays:
+            columns = (arrays[_SAMPLE + name] for name in EventColumns._fields)
+            self._sample = EventColumns(*(flat(column, column.dtype) for column in columns))
+
+    def _describe(self) -> dict[str, Any]:
+        return {
+            **super()._describe(),
+            "plans": {f"{share:g}": lists.n_bytes for share, lists in sorted(self._prepared.items())},
+            "sample_events": 0 if self._sample is None else self._sample.start.size - 1,
+        }
+
+
+@kernel
+def _low_cells(
+    rule: BucketRule, attribute: NDArray[np.int32], low: NDArray[np.float64], out_cell: NDArray[np.int64]
+) -> None:
+    for p in range(attribute.shape[0]):
+        out_cell[p] = cell_of_value(rule, attribute[p], low[p])
+
+
+@kernel
+def _verify(
+    clauses: ClauseTable,
+    events: EventColumns,
+    n_attributes: int,
+    event_start: NDArray[np.int64],
+    slots: NDArray[np.int32],
+    approximate: NDArray[np.bool_],
+    out_keep: NDArray[np.bool_],
+    out_count: NDArray[np.int64],
+) -> None:
+    """Check every predicate of the approximate matches; say which matches are true, and how many each event has."""
+    row = np.full(n_attributes, np.nan)
+    for e in range(event_start.shape[0] - 1):
+        for i in range(events.start[e], events.start[e + 1]):
+            row[events.attribute[i]] = events.value[i]
+        count = 0
+        for j in range(event_start[e], event_start[e + 1]):
+            holds = True
+            if approximate[j]:
+                s = slots[j]
+                for p in range(clauses.start[s], clauses.stop[s]):
+                    value = row[clauses.attribute[p]]
+                    # An absent attribute is not a number, which lies in no interval.
+                    if not (clauses.low[p] <= value <= clauses.high[p]):
+                        holds = False
+                        break
+            out_keep[j] = holds
+            count += holds
+        out_count[e] = count
+        for i in range(events.start[e], events.start[e + 1]):
+            row[events.attribute[i]] = np.nan

@@ -1,0 +1,160 @@
+"""What is chosen to be skipped, and what that costs, against plain counting."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from eventsieve.elastic.cost import UnitCosts, Work, elbow, gain, work_of
+from eventsieve.elastic.population import EventSample, Population, population_of
+from eventsieve.elastic.precision import Budget
+from eventsieve.elastic.selection import Layout, class_of, spare_predicates, whole_attributes, width_classes
+from eventsieve.model.columns import ClauseTable, Domains, EventColumns
+
+N_ATTRIBUTES = 12
+DOMAINS = Domains(np.zeros(N_ATTRIBUTES), np.ones(N_ATTRIBUTES))
+NO_EXACT = np.zeros(N_ATTRIBUTES, np.bool_)
+BLOCK = 64
+
+
+def table(n_clauses: int, seed: int, k: int = 4) -> ClauseTable:
+    """Clauses with skewed attributes and widths from 0 to 1."""
+    rng = np.random.default_rng(seed)
+    weight = 1.0 / np.arange(1, N_ATTRIBUTES + 1) ** 1.5
+    picks = [np.sort(rng.choice(N_ATTRIBUTES, k, replace=False, p=weight / weight.sum())) for _ in range(n_clauses)]
+    width = rng.random(n_clauses * k)
+    low = rng.random(n_clauses * k) * (1 - width)
+    start = np.arange(n_clauses, dtype=np.int64) * k
+    return ClauseTable(start, start + k, np.concatenate(picks).astype(np.int32), low, low + width)
+
+
+def layout(population: Population, clauses: ClauseTable) -> Layout:
+    low = clauses.low[population.position]
+    block = population.slot[population.clause] // BLOCK
+    return Layout(block * N_ATTRIBUTES + population.attribute, population.attribute * 10 + (low * 10).astype(np.int64))
+
+
+def chosen(way: str, population: Population, clauses: ClauseTable, budget: Budget) -> np.ndarray:
+    if way == "attributes":
+        return whole_attributes(population, budget)
+    if way == "classes":
+        return width_classes(population, budget, layout(population, clauses), 5)
+    return spare_predicates(population, budget, layout(population, clauses), UnitCosts(switch=5.0))
+
+
+WAYS = ["attributes", "classes", "spare"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("share", [0.001, 0.01, 0.05, 0.3])
+def test_false_matches_stay_within_the_budget(way: str, share: float) -> None:
+    clauses = table(600, seed=1)
+    population = population_of(clauses, DOMAINS, None, NO_EXACT)
+    budget = Budget.additive(share, float(population.matches.sum()))
+    skipped = chosen(way, population, clauses, budget)
+    assert population.false_matches(skipped) <= budget.limit
+    assert skipped.any() or way == "attributes"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_exact_attributes_are_never_skipped(way: str) -> None:
+    clauses = table(600, seed=2)
+    exact = NO_EXACT.copy()
+    exact[[0, 7, 11]] = True
+    population = population_of(clauses, DOMAINS, None, exact)
+    skipped = chosen(way, population, clauses, Budget.additive(0.5, float(population.matches.sum())))
+    assert skipped.any()
+    assert not skipped[exact[population.attribute]].any()
+
+
+def test_whole_attributes_are_whole_and_the_rarest() -> None:
+    clauses = table(600, seed=3)
+    population = population_of(clauses, DOMAINS, None, NO_EXACT)
+    skipped = whole_attributes(population, Budget.additive(0.5, float(population.matches.sum())))
+    frequency = np.bincount(population.attribute, minlength=N_ATTRIBUTES)
+    gone = np.unique(population.attribute[skipped])
+    assert gone.size
+    assert all(skipped[population.attribute == a].all() for a in gone)
+    assert frequency[gone].max() <= np.delete(frequency, gone).min()
+
+
+def test_width_classes_use_up_the_widest_first() -> None:
+    clauses = table(600, seed=4)
+    population = population_of(clauses, DOMAINS, None, NO_EXACT)
+    skipped = width_classes(population, Budget("paper", 40.0), layout(population, clauses), 5)
+    assert 35 <= skipped.sum() <= 40
+    # What is too little for another cell of the widest class may still do for one of the next.
+    assert (class_of(population.matchability[skipped], 5) == 4).mean() > 0.8
+    more = width_classes(population, Budget("paper", 700.0), layout(population, clauses), 5)
+    assert 680 <= more.sum() <= 700
+
+
+def test_spare_predicates_save_more_than_classes_within_the_same_budget() -> None:
+    clauses = table(2000, seed=5)
+    population = population_of(clauses, DOMAINS, None, NO_EXACT)
+    budget = Budget.additive(0.01, float(population.matches.sum()))
+    saved = {way: (1.0 - population.matchability)[chosen(way, population, clauses, budget)].sum() for way in WAYS}
+    assert saved["spare"] > 3 * saved["classes"] > 0
+
+
+def test_false_matches_are_counted_as_drawn_events_show_them() -> None:
+    """Independent uniform values: the model's count of false matches agrees with counting."""
+    clauses = table(300, seed=7, k=3)
+    population = population_of(clauses, DOMAINS, None, NO_EXACT)
+    skipped = np.random.default_rng(8).random(population.attribute.size) < 0.3
+    values = np.random.default_rng(9).random((4000, N_ATTRIBUTES))[:, population.attribute]
+    holds = (clauses.low <= values) & (values <= clauses.high)
+    reported = np.logical_and.reduceat(holds | skipped, population.first, axis=1).sum() / 4000
+    true = np.logical_and.reduceat(holds, population.first, axis=1).sum() / 4000
+    assert population.false_matches(skipped) == pytest.approx(reported - true, rel=0.05)
+
+
+def test_without_events_clauses_with_single_values_are_left_alone() -> None:
+    clauses = ClauseTable(
+        np.array([0, 2]), np.array([2, 4]), np.array([0, 1, 0, 1], np.int32),
+        np.array([0.5, 0.1, 0.2, 0.1]), np.array([0.5, 0.9, 0.8, 0.9]),
+    )  # fmt: skip
+    assert population_of(clauses, DOMAINS, None, NO_EXACT).may_skip.tolist() == [False, False, True, True]
+
+
+def sample_of(values: np.ndarray) -> EventSample:
+    present = ~np.isnan(values)
+    start = np.concatenate([[0], np.cumsum(present.sum(axis=1))])
+    columns = EventColumns(start, np.nonzero(present)[1].astype(np.int32), values[present])
+    return EventSample.of(columns, values.shape[1])
+
+
+def test_matchability_is_measured_among_the_events_that_have_the_attribute() -> None:
+    values = np.full((1000, N_ATTRIBUTES), np.nan)
+    values[:500, 0] = np.linspace(0.0, 0.2, 500)
+    sample = sample_of(values)
+    ends = np.array([0.0, 0.1, 0.5]), np.array([0.1, 0.2, 1.0])
+    assert sample.presence[0] == 0.5
+    assert sample.within(np.zeros(3, np.int32), *ends) == pytest.approx([0.5, 0.5, 0.0], abs=0.01)
+
+
+def test_a_sample_of_many_events_is_cut_down() -> None:
+    values = np.random.default_rng(1).random((20_000, N_ATTRIBUTES))
+    sample = sample_of(values)
+    assert sample.n_events <= 4096
+    assert sample.within(np.zeros(1, np.int32), np.array([0.0]), np.array([0.25])) == pytest.approx([0.25], abs=0.02)
+
+
+def test_the_cost_model_counts_what_is_left_to_do() -> None:
+    clauses = table(200, seed=10)
+    population = population_of(clauses, DOMAINS, None, NO_EXACT)
+    nothing = np.zeros(population.attribute.size, np.bool_)
+    whole = work_of(population, nothing, BLOCK, 10, 200)
+    assert whole.mark == pytest.approx((1 - population.matchability).sum())
+    assert whole.compare == pytest.approx(2 * population.attribute.size / 10)
+    one_gone = population.attribute == 3
+    less = work_of(population, one_gone, BLOCK, 10, 200)
+    assert whole.switch - less.switch == np.unique(population.slot[population.clause[one_gone]] // BLOCK).size
+    assert 0 < gain(whole, less, UnitCosts()) < 1
+    assert gain(Work(0, 0, 0, 0), Work(0, 0, 0, 0), UnitCosts()) == 0.0
+
+
+def test_the_elbow_of_table_3_is_where_the_paper_sees_it() -> None:
+    shares = [0.0, 0.001, 0.003, 0.005, 0.01, 0.03, 0.05]
+    assert elbow(shares, [0.0, 0.372, 0.3893, 0.4495, 0.472, 0.5001, 0.5517]) in (0.001, 0.005, 0.01)
+    assert elbow([], []) == 0.0
