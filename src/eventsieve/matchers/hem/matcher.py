@@ -42,7 +42,7 @@ T = TypeVar("T")
 MOST_ROWS: Final = 1024
 _FEWEST_ROWS: Final = 8
 _PER_GRID: Final = 8
-"""Intervals per grid below which an attribute has fewer rows: a row costs a match as much as some 30 comparisons."""
+"""With fewer intervals per grid an attribute has fewer rows: more would cost what they save in comparisons."""
 _ORDERS: Final = {"near-optimal": NEAR_OPTIMAL, "optimal": OPTIMAL, "given": GIVEN}
 _COLUMN_SHARE: Final = 0.25
 """An attribute has a column for the direct method if this share of the clauses asks for it: at most 16 bytes each."""

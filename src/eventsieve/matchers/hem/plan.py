@@ -22,9 +22,12 @@ GIVEN = 2
 MOST_ENUMERATED = 8
 """Attributes at most that are enumerated: each one more doubles the plans."""
 _COLUMN_CHECK = 4.0
-"""A check in a column costs as much as so many marks: it reads at random, and what it keeps makes a list."""
+"""A check in a column costs as much as so many marks: it reads at random, and what it keeps makes a list.
+
+On `hem`, with 1, 2 and 4 a match took 0.32, 0.33 and 0.26 of REIN's time (n = 100,000); 8 was slower than 4.
+"""
 _TABLE_CHECK = 150.0
-"""The same for a clause that is looked up in the clause table: two or three walks to main memory."""
+"""The same for a clause that is looked up in the clause table, by estimate: two or three walks to main memory."""
 _JOIN = 0.01
 """Joining the clauses kept by a walk to the others: two passes over a bitset, as a share of a mark per clause."""
 

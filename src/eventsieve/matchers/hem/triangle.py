@@ -114,9 +114,8 @@ def _row_and_column(tau: int, low_code: int, high_code: int) -> tuple[int, int]:
 
 
 @inlined
-def _list_and_head(grid: Grid, s: int, a: int, row: int) -> tuple[int, int]:
-    """Return the list of a row in the block of slot s, and the head of its first column."""
-    block = s // BLOCK_SLOTS
+def _list_and_head(grid: Grid, block: int, a: int, row: int) -> tuple[int, int]:
+    """Return the list of a row in a block, and the head of its first column."""
     return (
         block * grid.row_start[-1] + grid.row_start[a] + row,
         block * grid.head_start[-1] + grid.head_start[a] + row * (2 * grid.rows[a] + 2 - row),
@@ -151,7 +150,7 @@ def count_grids(clauses: ClauseTable, grid: Grid, lists: RowLists) -> None:
             a = clauses.attribute[p]
             low_code, high_code = _codes(grid.table, a, clauses.low[p], clauses.high[p])
             row, column = _row_and_column(grid.rows[a], low_code, high_code)
-            _, head = _list_and_head(grid, s, a, row)
+            _, head = _list_and_head(grid, s // BLOCK_SLOTS, a, row)
             lists.head[head + column - row] += np.uint32(1)
 
 
@@ -188,7 +187,7 @@ def fill(clauses: ClauseTable, index: Index) -> None:
             a = clauses.attribute[p]
             low_code, high_code = _codes(grid.table, a, clauses.low[p], clauses.high[p])
             row, column = _row_and_column(grid.rows[a], low_code, high_code)
-            i, head = _list_and_head(grid, s, a, row)
+            i, head = _list_and_head(grid, s // BLOCK_SLOTS, a, row)
             head += column - row
             lists.head[head] -= np.uint32(1)
             at = lists.start[i] + _offset(lists, head)
@@ -255,12 +254,12 @@ class Filing(NamedTuple):
 @inlined
 def _file(clauses: ClauseTable, grid: Grid, s: int, filing: Filing) -> int:
     """Find the grid of each predicate of a clause; return how many there are."""
-    first = clauses.start[s]
+    first, block = clauses.start[s], s // BLOCK_SLOTS
     for p in range(first, clauses.stop[s]):
         k, a = p - first, clauses.attribute[p]
         low_code, high_code = _codes(grid.table, a, clauses.low[p], clauses.high[p])
         row, column = _row_and_column(grid.rows[a], low_code, high_code)
-        i, head = _list_and_head(grid, s, a, row)
+        i, head = _list_and_head(grid, block, a, row)
         filing.attribute[k], filing.low[k], filing.high[k] = a, low_code, high_code
         filing.row_list[k], filing.first[k] = i, head
         filing.head[k], filing.last[k] = head + column - row, head + 2 * (grid.rows[a] - row)
