@@ -26,6 +26,8 @@ MOST_COUNTED: Final = 250
 """Predicates of a clause that are filed, so that a counter fits a byte. The others are checked in the clause table."""
 VACANT: Final = 255
 """The counter of a place without a clause: it has no entries, so it never gets to 0."""
+_CHUNK: Final = 512
+"""Entries moved at a time."""
 CHECKED: Final = np.uint32(1 << 31)
 SLOT_BITS: Final = np.uint32((1 << 31) - 1)
 
@@ -347,16 +349,22 @@ def _add_entry(index: OpLists, i: int, value: float, place: int) -> None:
 
 @kernel
 def _move(index: OpLists, first: int, stop: int, by: int) -> None:
-    """Move the entries first:stop by one place, up or down."""
-    value, place = index.value, index.place
-    if by > 0:
-        for at in range(stop - 1, first - 1, -1):
-            value[at + 1] = value[at]
-            place[at + 1] = place[at]
-    else:
-        for at in range(first, stop):
-            value[at - 1] = value[at]
-            place[at - 1] = place[at]
+    """Move the entries first:stop up (1) or down (-1) by one place."""
+    # By way of a small buffer: a loop that reads where it writes moves one entry at a time, these many at once.
+    value, place = np.empty(_CHUNK), np.empty(_CHUNK, np.uint16)
+    while first < stop:
+        size = min(stop - first, _CHUNK)
+        begin = stop - size if by > 0 else first
+        for i in range(size):
+            value[i] = index.value[begin + i]
+            place[i] = index.place[begin + i]
+        for i in range(size):
+            index.value[begin + by + i] = value[i]
+            index.place[begin + by + i] = place[i]
+        if by > 0:
+            stop -= size
+        else:
+            first += size
 
 
 @kernel
