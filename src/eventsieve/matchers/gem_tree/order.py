@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
+
+_SHIFT: Final = 0.25
+"""Keeps 1, 1/2, 1/4 and 1/8, the usual rates of uniform values, away from the ends of the steps they are rounded in."""
 
 
 def nothing_seen(n_attributes: int, n_cells: int) -> NDArray[np.int64]:
@@ -21,7 +26,7 @@ def visiting_rates(seen: NDArray[np.int64], n_cells: int) -> NDArray[np.float64]
     """Return, by attribute and cell of its triangle, the share of the seen events that visit the cell.
 
     An event visits the cells whose column is at or below, and whose row is at or above, the cell of its value. Shares
-    are rounded to quarter powers of two: finer differences are chance, and would scatter clauses that belong together.
+    are rounded to half powers of two: finer differences are chance, and would scatter clauses that belong together.
 
     >>> visiting_rates(nothing_seen(1, 2), 2).tolist()  # (0, 0), (1, 0), (1, 1)
     [0.5, 1.0, 0.5]
@@ -30,7 +35,7 @@ def visiting_rates(seen: NDArray[np.int64], n_cells: int) -> NDArray[np.float64]
     up_to = np.concatenate([np.zeros((values.shape[0], 1), np.int64), np.cumsum(values, axis=1)], axis=1)
     row, column = np.tril_indices(n_cells)
     rates: NDArray[np.float64] = (up_to[:, row + 1] - up_to[:, column]) / seen[-1]
-    rounded: NDArray[np.float64] = np.exp2(np.round(4 * np.log2(np.minimum(rates, 1.0))) / 4)
+    rounded: NDArray[np.float64] = np.exp2(np.round(2 * np.log2(np.minimum(rates, 1.0)) - _SHIFT) / 2)
     return rounded.ravel()
 
 

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eventsieve._kernels.bits import trailing_zeros
+from eventsieve._kernels.bits import prefetch
 from eventsieve._kernels.compiler import inlined, kernel
 from eventsieve._kernels.positions import position_of
 from eventsieve.matchers.gem_tree.layout import (
@@ -32,11 +32,9 @@ from eventsieve.matchers.gem_tree.layout import (
 from eventsieve.model.columns import ClauseTable, EventColumns
 
 CHUNK: Final = 1024
-"""Clauses looked at together, a multiple of 8: what is known of them stays in the first-level cache."""
+"""Clauses looked at together: what is known of them stays in the first-level cache."""
 _CHECK_LOW: Final = 1
 _CHECK_HIGH: Final = 2
-_ONE: Final = np.uint64(1)
-_NONE: Final = np.uint64(0)
 
 
 class Scratch(NamedTuple):
@@ -50,7 +48,6 @@ class Scratch(NamedTuple):
     path_attribute: NDArray[np.int64]  # (n_attributes,) by level
     path_check: NDArray[np.int64]  # (n_attributes,) by level: what the cells of this branch leave to check
     passes: NDArray[np.uint8]  # (CHUNK,)
-    passes_as_words: NDArray[np.uint64]  # the same memory, eight at a time
     survivors: NDArray[np.int32]  # (CHUNK,)
 
 
@@ -58,7 +55,6 @@ def new_scratch(tree: Tree, n_attributes: int) -> Scratch:
     """Return scratch for one batch, with all attributes absent."""
     code = np.full(n_attributes + 1, -1, np.int32)
     code[-1] = 1
-    passes = np.zeros(CHUNK, np.uint8)
     return Scratch(
         np.full(n_attributes, np.nan),
         code,
@@ -67,8 +63,7 @@ def new_scratch(tree: Tree, n_attributes: int) -> Scratch:
         np.empty(int(tree.used[NODES]) + 1, np.int64),
         np.empty(n_attributes, np.int64),
         np.empty(n_attributes, np.int64),
-        passes,
-        passes.view(np.uint64),
+        np.zeros(CHUNK, np.uint8),
         np.empty(CHUNK, np.int32),
     )
 
@@ -150,13 +145,20 @@ def _walk(
     word, byte = tree.word, tree.byte
     code, value_cell, pending = scratch.code, scratch.cell, scratch.pending
     path_attribute, path_check = scratch.path_attribute, scratch.path_check
-    passes, passes_as_words, survivors = scratch.passes, scratch.passes_as_words, scratch.survivors
+    passes, survivors = scratch.passes, scratch.survivors
     used = 0
     pending[0] = 0
     n_pending = 1
     while n_pending > 0:
         n_pending -= 1
         i, check = pending[n_pending] >> 2, pending[n_pending] & 3
+        if n_pending > 0:
+            # The block of the node after this one is fetched while this one is checked.
+            following = pending[n_pending - 1] >> 2
+            start, places = node[following, BLOCK], node[following, ROOM]
+            prefetch(word, start + places)
+            prefetch(word, start + (1 + node[following, RESTS]) * places)
+            prefetch(word, start)
         size, room, rests, depth = node[i, SIZE], node[i, ROOM], node[i, RESTS], node[i, DEPTH]
         if depth > 0:
             # Nodes are taken last in, first out, so the levels above still hold this node's own branch.
@@ -178,7 +180,7 @@ def _walk(
             if not checked:
                 _compare_first(word, block + room, n if rests > 0 else 0, n, code, passes)
                 next_rest = 1
-            n_survivors = _list_survivors(n, passes, passes_as_words, survivors)
+            n_survivors = _list_survivors(n, passes, survivors)
             for j in range(next_rest, rests):
                 if n_survivors == 0:
                     break
@@ -253,19 +255,12 @@ def _compare_first(
 
 
 @kernel
-def _list_survivors(
-    n: int, passes: NDArray[np.uint8], passes_as_words: NDArray[np.uint64], survivors: NDArray[np.int32]
-) -> int:
-    """List the places whose byte is 1; return how many."""
+def _list_survivors(n: int, passes: NDArray[np.uint8], survivors: NDArray[np.int32]) -> int:
+    """List the places whose byte is 1; return how many. So many pass that a branch would be guessed wrong too often."""
     n_survivors = 0
-    for k in range(n, (n + 7) & ~7):
-        passes[k] = 0
-    for w in range((n + 7) >> 3):
-        bytes_left = passes_as_words[w]
-        while bytes_left != _NONE:
-            survivors[n_survivors] = 8 * w + (trailing_zeros(bytes_left) >> 3)
-            bytes_left &= bytes_left - _ONE
-            n_survivors += 1
+    for k in range(n):
+        survivors[n_survivors] = k
+        n_survivors += passes[k]
     return n_survivors
 
 
