@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from eventsieve.elastic.cost import UnitCosts, Work, elbow, gain, work_of
-from eventsieve.elastic.population import EventSample, Population, population_of
+from eventsieve.elastic.population import LEAST_SEEN, EventSample, Population, population_of
 from eventsieve.elastic.precision import Budget
 from eventsieve.elastic.selection import Layout, class_of, spare_predicates, whole_attributes, width_classes
 from eventsieve.model.columns import ClauseTable, Domains, EventColumns
@@ -131,6 +131,13 @@ def test_matchability_is_measured_among_the_events_that_have_the_attribute() -> 
     ends = np.array([0.0, 0.1, 0.5]), np.array([0.1, 0.2, 1.0])
     assert sample.presence[0] == 0.5
     assert sample.within(np.zeros(3, np.int32), *ends) == pytest.approx([0.5, 0.5, 0.0], abs=0.01)
+
+
+def test_attributes_that_the_sample_hardly_knows_are_left_alone() -> None:
+    values = np.random.default_rng(2).random((100, N_ATTRIBUTES))
+    values[LEAST_SEEN - 1 :, 3] = np.nan
+    population = population_of(table(300, seed=11), DOMAINS, sample_of(values), NO_EXACT)
+    assert (population.may_skip == (population.attribute != 3)).all()
 
 
 def test_a_sample_of_many_events_is_cut_down() -> None:

@@ -265,7 +265,7 @@ def test_wrong_shares_and_names_are_refused() -> None:
     with pytest.raises(es.SchemaError, match="no attribute is named 'tenant'"):
         es.build(workload.subscriptions(seed=1), matcher="wpa-rein", exact=("tenant",))
     with pytest.raises(es.MatcherError, match="exact names attribute 99"):
-        es.build(workload.subscriptions(seed=1), matcher="wpa-rein", exact=(99,)).skip_plan(0.01)
+        es.build(workload.subscriptions(seed=1), matcher="wpa-rein", exact=(99,))
 
 
 def test_an_empty_index_is_elastic_too() -> None:
@@ -274,6 +274,9 @@ def test_an_empty_index_is_elastic_too() -> None:
     assert index.skip_plan(0.05).skipped == 0
 
 
-def test_unit_costs_are_measured_here() -> None:
+def test_costs_are_measured_on_the_machine_and_the_index_at_hand() -> None:
     costs = measured_costs(100)
     assert min(costs.compare, costs.mark, costs.switch, costs.word) > 0
+    index = es.build(paper(n=2000).subscriptions(seed=1), matcher="spare-rein")
+    index.matcher.calibrate()  # type: ignore[attr-defined]
+    assert 0 < index.skip_plan(0.05).gain < 1

@@ -31,6 +31,8 @@ class UnitCosts:
     """Turning to the two lists of another block and attribute: mostly waiting for memory."""
     word: float = 2.0
     """Starting, inverting and reading out 64 slots."""
+    rest: float = 0.0
+    """Per event: what an index was seen to take beyond all that. No plan saves it."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,8 @@ class Work:
 
     def cost(self, unit: UnitCosts) -> float:
         """Return nanoseconds per event."""
-        return self.compare * unit.compare + self.mark * unit.mark + self.switch * unit.switch + self.words * unit.word
+        work = self.compare * unit.compare + self.mark * unit.mark + self.switch * unit.switch
+        return work + self.words * unit.word + unit.rest
 
 
 def work_of(population: Population, skipped: np.ndarray, block_slots: int, n_cells: int, n_slots: int) -> Work:

@@ -23,6 +23,9 @@ SAMPLE_EVENTS: Final = 4096
 SAMPLE_VALUES: Final = 1 << 21
 """Events and values at most that a sample keeps."""
 
+LEAST_SEEN: Final = 16
+"""Values of an attribute that a sample must hold before one of its predicates may be skipped."""
+
 _LEAST: Final = 1e-9
 
 
@@ -129,6 +132,7 @@ def population_of(
     else:
         matchability = sample.within(attribute, low, high)
         presence = np.maximum(sample.presence, 1.0 / (sample.n_events + 1))
+        may_skip &= np.diff(sample.start)[attribute] >= LEAST_SEEN
     return Population(slot, first, position, attribute, np.maximum(matchability, _LEAST), presence, may_skip)
 
 

@@ -31,8 +31,9 @@ from eventsieve.elastic.selection import Layout, class_of
 from eventsieve.errors import MatcherError
 from eventsieve.matchers.base import ElasticMatches, join_results
 from eventsieve.matchers.rein import Rein
-from eventsieve.matchers.rein_costs import measured_costs
+from eventsieve.matchers.rein_costs import full_events, measured_costs, nanoseconds_per_event
 from eventsieve.matchers.skipped_lists import SkippedLists
+from eventsieve.matchers.verifying import verify_matches
 from eventsieve.model.columns import ClauseTable, EventColumns, flat, slice_events
 from eventsieve.model.transform import TransformChoice
 
@@ -40,6 +41,7 @@ TABLE_3: Final = (0.001, 0.003, 0.005, 0.01, 0.03, 0.05)
 """The values of F in Table 3 of the paper: the default ladder."""
 
 _TRIAL_EVENTS: Final = 128
+_TIMED_EVENTS: Final = 16
 _TRIAL_ROUNDS: Final = 5
 _SAMPLE_VALUES: Final = 1 << 20
 _SAMPLE = "sample_"
@@ -83,8 +85,18 @@ class SkippingRein(Rein):
         return float(population.matchability.mean()) if population.matchability.size else 1.0
 
     def calibrate(self) -> UnitCosts:
-        """Measure what a unit of work costs on this machine; later plans choose and predict by it."""
-        self.unit_costs = measured_costs(self.buckets)
+        """Measure what matching costs on this machine and with this index; later plans choose and predict by it."""
+        events = self._sample
+        if events is None:
+            low, high = self.domains
+            share = np.random.default_rng(1).random((_TIMED_EVENTS, low.size))
+            events = full_events(low + (high - low) * share)
+        unit = measured_costs(self.buckets)
+        population = self._population()
+        nothing = np.zeros(population.attribute.size, np.bool_)
+        known = work_of(population, nothing, BLOCK_SLOTS, self.buckets, self.n_slots).cost(unit)
+        seen = nanoseconds_per_event(self, slice_events(events, 0, min(_TIMED_EVENTS, events.start.size - 1)))
+        self.unit_costs = replace(unit, rest=max(0.0, seen - known))
         self._prepared.clear()
         return self.unit_costs
 
@@ -119,7 +131,7 @@ class SkippingRein(Rein):
             return (event_start, slots), approximate
         keep = np.empty(slots.size, np.bool_)
         counts = np.empty(event_start.size - 1, np.int64)
-        _verify(self.clauses, events, self.n_attributes, event_start, slots, approximate, keep, counts)
+        verify_matches(self.clauses, events, self.n_attributes, event_start, slots, approximate, keep, counts)
         np.cumsum(counts, out=event_start[1:])
         slots = slots[keep]
         return (event_start, slots), np.zeros(slots.size, np.bool_)
@@ -175,12 +187,7 @@ class SkippingRein(Rein):
 
     def _population(self) -> Population:
         exact = np.zeros(self.n_attributes, np.bool_)
-        for attribute in self.exact:
-            if not 0 <= attribute < self.n_attributes:
-                raise MatcherError(
-                    f"exact names attribute {attribute}, but the attributes are 0 to {self.n_attributes - 1}"
-                )
-            exact[attribute] = True
+        exact[list(self.exact)] = True
         return population_of(self.clauses, self.domains, self._event_sample(), exact)
 
     def _event_sample(self) -> EventSample | None:
@@ -240,6 +247,11 @@ class SkippingRein(Rein):
     # -- changing and keeping ------------------------------------------------------------------------------
 
     def _build(self) -> None:
+        for attribute in self.exact:
+            if not 0 <= attribute < self.n_attributes:
+                raise MatcherError(
+                    f"exact names attribute {attribute}, but the attributes are 0 to {self.n_attributes - 1}"
+                )
         self._prepared.clear()
         super()._build()
 
@@ -288,37 +300,3 @@ def _low_cells(
 ) -> None:
     for p in range(attribute.shape[0]):
         out_cell[p] = cell_of_value(rule, attribute[p], low[p])
-
-
-@kernel
-def _verify(
-    clauses: ClauseTable,
-    events: EventColumns,
-    n_attributes: int,
-    event_start: NDArray[np.int64],
-    slots: NDArray[np.int32],
-    approximate: NDArray[np.bool_],
-    out_keep: NDArray[np.bool_],
-    out_count: NDArray[np.int64],
-) -> None:
-    """Check every predicate of the approximate matches; say which matches are true, and how many each event has."""
-    row = np.full(n_attributes, np.nan)
-    for e in range(event_start.shape[0] - 1):
-        for i in range(events.start[e], events.start[e + 1]):
-            row[events.attribute[i]] = events.value[i]
-        count = 0
-        for j in range(event_start[e], event_start[e + 1]):
-            holds = True
-            if approximate[j]:
-                s = slots[j]
-                for p in range(clauses.start[s], clauses.stop[s]):
-                    value = row[clauses.attribute[p]]
-                    # An absent attribute is not a number, which lies in no interval.
-                    if not (clauses.low[p] <= value <= clauses.high[p]):
-                        holds = False
-                        break
-            out_keep[j] = holds
-            count += holds
-        out_count[e] = count
-        for i in range(events.start[e], events.start[e + 1]):
-            row[events.attribute[i]] = np.nan
