@@ -9,7 +9,7 @@ import pytest
 
 from eventsieve.errors import MatcherError
 from eventsieve.matchers.op_index import OpIndex
-from eventsieve.matchers.op_index.lists import BLOCK_CLAUSES, MOST_COUNTED, SIGNATURE
+from eventsieve.matchers.op_index.layout import BLOCK_CLAUSES, MOST_COUNTED, SIGNATURE
 from eventsieve.matchers.registry import make_matcher
 from eventsieve.model.columns import ClauseTable, Domains, EventColumns
 from tests.matchers.slots import DOMAINS, Slots, assert_exact, draw_events

@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 from eventsieve._kernels.packed import MOST_ATTRIBUTES, MOST_COLUMNS, SLOT_BITS, Coding, Leaves, whole_apart
 from eventsieve.errors import MatcherError
 from eventsieve.matchers.base import Capabilities, Matcher
-from eventsieve.matchers.be_tree.divide import Rules, Work, divide, new_work
-from eventsieve.matchers.be_tree.search import match, new_scratch
-from eventsieve.matchers.be_tree.tree import (
+from eventsieve.matchers.be_tree.layout import (
     ATTRIBUTE,
     FREE_NODE,
     LIMIT,
@@ -28,13 +26,14 @@ from eventsieve.matchers.be_tree.tree import (
     SIZE,
     START,
     WASTED,
+    Rules,
     Tree,
-    delete,
-    insert,
-    lay_out,
+    Work,
     new_known,
-    room_for,
+    new_work,
 )
+from eventsieve.matchers.be_tree.search import match, new_scratch
+from eventsieve.matchers.be_tree.tree import delete, divide, insert, lay_out, room_for
 from eventsieve.matchers.transforms import check_transform, table_arrays, table_for, table_from
 from eventsieve.model.columns import EventColumns
 from eventsieve.model.transform import TransformChoice

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from eventsieve._kernels.bits import prefetch
 from eventsieve._kernels.compiler import kernel
 from eventsieve._kernels.packed import Coding, EventRow, new_row, put_down, scan_leaf, take_up
-from eventsieve.matchers.be_tree.tree import (
+from eventsieve.matchers.be_tree.layout import (
     ATTRIBUTE,
     HIGH,
     LEFT,
@@ -19,10 +19,10 @@ from eventsieve.matchers.be_tree.tree import (
     NODES,
     PARTITION,
     RIGHT,
+    ROOM,
     SIZE,
     START,
     Tree,
-    leaf_of,
 )
 from eventsieve.model.columns import ClauseTable, EventColumns
 
@@ -95,8 +95,20 @@ def match(
             at = tree.node[ahead, START] * n_columns
             prefetch(tree.leaves.attribute, at)
             prefetch(tree.leaves.bounds, at)
-            start, room, size = leaf_of(tree, scratch.found[i])
-            end = scan_leaf(tree.leaves, clauses, n_columns, start, room, size, all_whole, scratch.row, end, out_slots)
+            fields = tree.node[scratch.found[i]]
+            start, room, size = np.int64(fields[START]), np.int64(fields[ROOM]), np.int64(fields[SIZE])
+            end = scan_leaf(
+                tree.leaves,
+                clauses,
+                n_columns,
+                int(start),
+                int(room),
+                int(size),
+                all_whole,
+                scratch.row,
+                end,
+                out_slots,
+            )
         out_count[e] = end - begin
         put_down(events, e, scratch.row)
     return int(events.start.shape[0] - 1)

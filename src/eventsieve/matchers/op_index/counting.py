@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from eventsieve._kernels.bits import prefetch, trailing_zeros
 from eventsieve._kernels.compiler import inlined, kernel
-from eventsieve.matchers.op_index.lists import (
+from eventsieve.matchers.op_index.layout import (
     BLOCK_CLAUSES,
     EQUAL,
     FIRST,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from eventsieve.matchers.base import Capabilities, Matcher
 from eventsieve.matchers.op_index.counting import match, new_scratch
-from eventsieve.matchers.op_index.lists import (
+from eventsieve.matchers.op_index.layout import (
     BLOCK_CLAUSES,
     BLOCK_FIELDS,
     BLOCKS,
@@ -27,6 +27,8 @@ from eventsieve.matchers.op_index.lists import (
     ROOM,
     WASTED,
     OpLists,
+)
+from eventsieve.matchers.op_index.lists import (
     capacity_for,
     choose_pivots,
     compact,
