@@ -21,7 +21,7 @@ from eventsieve._kernels.buckets import BLOCK_BITS, BLOCK_SLOTS, BucketRule, cel
 from eventsieve._kernels.compiler import inlined, kernel
 
 if TYPE_CHECKING:
-    from eventsieve.model.columns import ClauseTable
+    from eventsieve.model.columns import ClauseTable, Domains
 
 PAGE_WORDS: Final = 64
 PAGE: Final = PAGE_WORDS * WORD_BITS
@@ -32,9 +32,16 @@ PAGE_BLOCKS: Final = PAGE_WORDS // BLOCK_WORDS
 ALL_BLOCKS: Final = (1 << PAGE_BLOCKS) - 1
 GROUP: Final = 4
 """Attributes that share their rows for absent values: 16 rows take the place of 4, and one AND that of up to 4."""
+FINE: Final = 8
+"""Fine cells per cell. Ends are listed by fine cells, so that hardly any is compared with a value."""
 SHARED: Final = 4
 """Attributes noted per block that all of its clauses ask for."""
 NONE: Final = -1
+
+
+_SAMPLE: Final = 1 << 14
+_MANY_MATCHES: Final = 0.006
+"""The share of clauses that an event with all attributes matches, above which clauses stay in order."""
 
 
 class Pages(NamedTuple):
@@ -61,7 +68,14 @@ def n_rows(n_row_attributes: int, n_cells: int) -> int:
     return n_row_attributes * n_cells + (-(-n_row_attributes // GROUP) << GROUP)
 
 
-def sorted_positions(clauses: ClauseTable, n_attributes: int) -> NDArray[np.int32]:
+def matches_many(clauses: ClauseTable, domains: Domains) -> bool:
+    """Tell whether events match so many clauses that it costs more to list them than to find them."""
+    used = np.flatnonzero(clauses.stop > clauses.start)
+    sample = used[:: max(1, used.size // _SAMPLE)]
+    return bool(sample.size) and _match_rate(clauses, domains, sample) > _MANY_MATCHES
+
+
+def sorted_by_attributes(clauses: ClauseTable, n_attributes: int) -> NDArray[np.int32]:
     """Return the slots of all clauses that ask for something, by the attributes they ask for, common ones first.
 
     Neighbours then share attributes, so an event that lacks one of these passes over all of them at once.
@@ -73,6 +87,20 @@ def sorted_positions(clauses: ClauseTable, n_attributes: int) -> NDArray[np.int3
     key = np.empty(used.size, np.uint64)
     _sort_keys(clauses, used, rank, key)
     return used[np.argsort(key, kind="stable")].astype(np.int32)
+
+
+@kernel
+def _match_rate(clauses: ClauseTable, domains: Domains, slots: NDArray[np.int64]) -> float:
+    """Return the share of clauses that an event with all attributes and uniform values would match."""
+    total = 0.0
+    for s in slots:
+        rate = 1.0
+        for p in range(clauses.start[s], clauses.stop[s]):
+            low, high = domains.low[clauses.attribute[p]], domains.high[clauses.attribute[p]]
+            inside = min(clauses.high[p], high) - max(clauses.low[p], low)
+            rate *= max(inside / (high - low), 0.0)
+        total += rate
+    return float(total / slots.shape[0])
 
 
 @kernel
@@ -102,13 +130,15 @@ def enter_clauses(
     rule: BucketRule, table: ClauseTable, positions: NDArray[np.int32], attributes: Attributes, pages: Pages
 ) -> None:
     """Write the clauses at `positions` of the table into the rows."""
-    n_cells = rule.n_cells
+    n_cells = rule.n_cells // FINE
     for position in positions:
         page, place = position // PAGE, position % PAGE
-        set_bit(pages.alive[page], place)
+        if table.stop[position] > table.start[position]:
+            set_bit(pages.alive[page], place)
         for p in range(table.start[position], table.stop[position]):
             a = table.attribute[p]
-            first, last = cell_of_value(rule, a, table.low[p]), cell_of_value(rule, a, table.high[p])
+            first = cell_of_value(rule, a, table.low[p]) // FINE
+            last = cell_of_value(rule, a, table.high[p]) // FINE
             attributes.highest_low[a, first] = max(attributes.highest_low[a, first], table.low[p])
             attributes.lowest_high[a, last] = min(attributes.lowest_high[a, last], table.high[p])
             r = attributes.row_attribute[a]
@@ -129,7 +159,7 @@ def remove_clauses(
     rule: BucketRule, table: ClauseTable, positions: NDArray[np.int32], attributes: Attributes, pages: Pages
 ) -> None:
     """Set the bits again that `enter_clauses` cleared. What is known of ends stays: it is a bound, not a fact."""
-    n_cells = rule.n_cells
+    n_cells = rule.n_cells // FINE
     for position in positions:
         page, place = position // PAGE, position % PAGE
         clear_bit(pages.alive[page], place)

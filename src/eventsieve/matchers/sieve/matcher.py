@@ -17,6 +17,7 @@ from eventsieve._kernels.buckets import BLOCK_SLOTS, BucketRule
 from eventsieve.matchers.base import Capabilities, Matcher
 from eventsieve.matchers.sieve.ends import Ends
 from eventsieve.matchers.sieve.layout import (
+    FINE,
     NONE,
     PAGE,
     PAGE_BLOCKS,
@@ -27,10 +28,11 @@ from eventsieve.matchers.sieve.layout import (
     enter_clauses,
     keep_shared,
     mark_rare,
+    matches_many,
     n_rows,
     note_shared,
     remove_clauses,
-    sorted_positions,
+    sorted_by_attributes,
 )
 from eventsieve.matchers.sieve.positions import Positions
 from eventsieve.matchers.sieve.search import Found, SieveIndex, gather, match
@@ -45,11 +47,25 @@ _RARE: Final = 100
 _MOST_EVENTS: Final = 2048
 """Events that pass through the sieve together: their results for eight pages take 4 KB each."""
 
+_MOST_EXPECTED: Final = 1 << 26
+"""Matches that room is made for at once."""
+
 
 class Sieve(Matcher):
     name = "sieve"
     summary = "rows of bits by value cell, ANDed in cached pages; ours"
     capabilities = Capabilities(paper="ours", transforms=True, shares_batch=True)
+
+    _positions: Positions
+    _rule: BucketRule
+    _attributes: Attributes
+    _rare_attributes: NDArray[np.int32]
+    _pages: Pages
+    _null: NDArray[np.uint64]
+    """Per chunk and rare attribute, the positions that do not ask for it."""
+    _ends: Ends
+    _built: int
+    """Clauses that the order and the rows were chosen for."""
 
     def __init__(
         self, *, memory: int = 280, cells: int | None = None, rare: int = _RARE, transform: TransformChoice = "linear"
@@ -68,10 +84,10 @@ class Sieve(Matcher):
     # -- building and changing -------------------------------------------------------------------------------
 
     def _build(self) -> None:
-        self._positions = Positions(sorted_positions(self.clauses, self.n_attributes), self.n_slots)
+        self._positions = self._chosen_positions()
         row_attribute = self._attributes_with_rows()
         n_cells = self._choose_cells(int((row_attribute != NONE).sum()))
-        self._rule = BucketRule(table_for(self, self.transform), n_cells, False, False)
+        self._rule = BucketRule(table_for(self, self.transform), n_cells * FINE, False, False)
         self._take_attributes(
             row_attribute,
             np.full((self.n_attributes, n_cells), -np.inf),
@@ -143,26 +159,29 @@ class Sieve(Matcher):
     ) -> int:
         """Match some events side by side; return the number of matches, or -1 if there is no room for them."""
         n_chunks = self._null.shape[0]
-        slack = 4  # listing writes a little beyond
-        room = np.empty(out_slots.shape[0] + slack, np.int32)
+        # The matches of one event are found in their order. Those of several are put in order afterwards.
+        room = out_slots if together == 1 else np.empty(out_slots.shape[0], np.int32)
         found = Found(room, np.empty(n_chunks * together + 1, np.int64))
         if not match(index, events, first, together, found):
             return -1
-        return gather(found, together, n_chunks, out_count[first:], out_slots)
+        if together == 1:
+            out_count[first] = found.start[-1]
+            return int(found.start[-1])
+        return int(gather(found, together, n_chunks, out_count[first:], out_slots))
 
     def _expected_matches(self, events: EventColumns) -> int:
         """Match the first event to learn how much room the others need."""
-        n_events = events.start.shape[0] - 1
+        n_events = int(events.start.shape[0]) - 1
         count = np.zeros(1, np.int64)
         self._match_together(self._index(), events, 0, 1, count, np.empty(self.n_slots, np.int32))
-        return 2 * n_events * int(count[0])
+        return min(2 * n_events * int(count[0]), _MOST_EXPECTED)
 
     # -- keeping ---------------------------------------------------------------------------------------------
 
     def _arrays(self) -> Mapping[str, NDArray[Any]]:
         attributes = self._attributes
         return {
-            "shape": np.array([self._rule.n_cells, self._built], np.int64),
+            "shape": np.array([self._n_cells, self._built, self._positions.in_order], np.int64),
             "row_attribute": attributes.row_attribute,
             "highest_low": attributes.highest_low,
             "lowest_high": attributes.lowest_high,
@@ -174,14 +193,14 @@ class Sieve(Matcher):
         }
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        n_cells, self._built = arrays["shape"].tolist()
-        self._rule = BucketRule(table_from(arrays), n_cells, False, False)
+        n_cells, self._built, in_order = arrays["shape"].tolist()
+        self._rule = BucketRule(table_from(arrays), n_cells * FINE, False, False)
         self._take_attributes(
             flat(arrays["row_attribute"], np.int32),
             flat(arrays["highest_low"], np.float64),
             flat(arrays["lowest_high"], np.float64),
         )
-        self._positions = Positions.restored(arrays, self.n_slots)
+        self._positions = Positions.restored(arrays, self.n_slots, bool(in_order))
         self._positions.look_up(self.clauses, slice(None))
         self._make_empty()
         self._pages = Pages(
@@ -192,7 +211,7 @@ class Sieve(Matcher):
 
     def _describe(self) -> dict[str, Any]:
         return {
-            "cells": self._rule.n_cells,
+            "cells": self._n_cells,
             "attributes_with_rows": self._attributes.n_row_attributes,
             "pages": self._pages.alive.shape[0],
             "row_bytes": self._pages.rows.nbytes,
@@ -210,10 +229,22 @@ class Sieve(Matcher):
             self._null,
             self._table(),
             self._positions.slot_of_position,
+            self._positions.in_order,
         )
+
+    @property
+    def _n_cells(self) -> int:
+        return self._rule.n_cells // FINE
 
     def _table(self) -> ClauseTable:
         return self._positions.table(self.clauses)
+
+    def _chosen_positions(self) -> Positions:
+        """Sort clauses for quick skipping or, where there is much to list, leave them in order."""
+        if matches_many(self.clauses, self.domains):
+            return Positions(np.empty(0, np.int32), self.n_slots, in_order=True)
+        order = sorted_by_attributes(self.clauses, self.n_attributes)
+        return Positions(order, self.n_slots, in_order=False)
 
     def _attributes_with_rows(self) -> NDArray[np.int32]:
         """Number the attributes that enough clauses ask for."""
@@ -237,7 +268,7 @@ class Sieve(Matcher):
         self._attributes = Attributes(n_row_attributes, row_attribute, rare_number, highest_low, lowest_high)
 
     def _make_empty(self) -> None:
-        rows = n_rows(self._attributes.n_row_attributes, self._rule.n_cells)
+        rows = n_rows(self._attributes.n_row_attributes, self._n_cells)
         self._pages = Pages(
             np.zeros((0, PAGE_WORDS), np.uint64),
             np.zeros((0, rows, PAGE_WORDS), np.uint64),

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eventsieve._kernels.bits import WORD_BITS, popcount, trailing_zeros
+from eventsieve._kernels.bits import WORD_BITS, popcount, prefetch, trailing_zeros
 from eventsieve._kernels.bitset import and_row, copy_row, count_bits
 from eventsieve._kernels.buckets import (
     BLOCK_SLOTS,
     BucketLists,
     BucketRule,
-    cell_borders,
+    cell_first,
     cell_of_value,
     clear_places,
     clear_places_within,
 )
 from eventsieve._kernels.compiler import inlined, kernel
-from eventsieve.matchers.sieve.layout import ALL_BLOCKS, GROUP, NONE, PAGE, PAGE_BLOCKS, PAGE_WORDS, SHARED
+from eventsieve.matchers.sieve.layout import ALL_BLOCKS, FINE, GROUP, NONE, PAGE, PAGE_BLOCKS, PAGE_WORDS, SHARED
 from eventsieve.matchers.sieve.lines import LINE_WORDS, and_four_lines
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ _CHUNK_WORDS: Final = BLOCK_SLOTS // WORD_BITS
 _ROWS_AT_ONCE: Final = 8
 _CHECK_COST: Final = 40
 """Entries of lists that can be gone through in the time of one look into the clause table."""
+_FEW_EVENTS: Final = 2
 _FEW: Final = 16
 """Survivors of a chunk that are checked in the clause table without further thought."""
 _BITS_AT_ONCE: Final = 4
@@ -55,6 +56,7 @@ class SieveIndex(NamedTuple):
     null: NDArray[np.uint64]  # (n_chunks, n_rare, _CHUNK_WORDS), the position does not ask for the rare attribute
     table: ClauseTable  # by position
     slot_of_position: NDArray[np.int32]
+    in_order: bool  # every position is its slot
 
 
 class Batch(NamedTuple):
@@ -81,19 +83,25 @@ def match(index: SieveIndex, events: EventColumns, first: int, n_events: int, ou
     n_pages = index.pages.alive.shape[0]
     n_chunks = -(-n_pages // _CHUNK_PAGES)
     results = np.empty((n_events, _CHUNK_WORDS), np.uint64)
-    skipped = np.empty(n_events, np.uint8)
+    skipped, skipped_next = np.empty(n_events, np.uint8), np.empty(n_events, np.uint8)
     left = np.empty(n_events, np.uint32)
     used = 0
+    if n_pages:
+        _skip_blocks(index.pages.shared[0], batch, skipped_next)
     for chunk in range(n_chunks):
         first_page = chunk * _CHUNK_PAGES
         left[:] = 0
-        for page in range(min(_CHUNK_PAGES, n_pages - first_page)):
-            _skip_blocks(index.pages.shared[first_page + page], batch, skipped)
+        for page in range(first_page, min(first_page + _CHUNK_PAGES, n_pages)):
+            skipped, skipped_next = skipped_next, skipped
+            if page + 1 < n_pages:
+                _skip_blocks(index.pages.shared[page + 1], batch, skipped_next)
+                if n_events <= _FEW_EVENTS:
+                    _fetch(index.pages, page + 1, batch, skipped_next)
+            begin = (page - first_page) * PAGE_WORDS
             for e in range(n_events):
                 if skipped[e] != ALL_BLOCKS:
-                    result = results[e, page * PAGE_WORDS : (page + 1) * PAGE_WORDS]
-                    some = _sift(index.pages, first_page + page, batch, e, skipped[e], result)
-                    left[e] |= np.uint32(some) << np.uint32(page)
+                    some = _sift(index.pages, page, batch, e, skipped[e], results[e, begin : begin + PAGE_WORDS])
+                    left[e] |= np.uint32(some) << np.uint32(page - first_page)
         for e in range(n_events):
             out.start[chunk * n_events + e] = used
             if left[e]:
@@ -107,7 +115,7 @@ def match(index: SieveIndex, events: EventColumns, first: int, n_events: int, ou
 @kernel
 def _translated(index: SieveIndex, events: EventColumns, first: int, n_events: int) -> Batch:
     """Return events from `first` on as a batch."""
-    attributes, n_cells = index.attributes, index.rule.n_cells
+    attributes, n_cells = index.attributes, index.attributes.highest_low.shape[1]
     n_attributes = attributes.row_attribute.shape[0]
     n_groups = -(-attributes.n_row_attributes // GROUP)
     batch = Batch(
@@ -139,7 +147,7 @@ def _translated(index: SieveIndex, events: EventColumns, first: int, n_events: i
             a, value = events.attribute[i], events.value[i]
             r = attributes.row_attribute[a]
             if r != NONE:
-                c = cell_of_value(index.rule, a, value)
+                c = cell_of_value(index.rule, a, value) // FINE
                 batch.row_start[e, n] = (r * n_cells + c) * PAGE_WORDS
                 n += 1
                 batch.unsure[e] |= _is_unsure(attributes, a, c, value)
@@ -153,7 +161,7 @@ def _translated(index: SieveIndex, events: EventColumns, first: int, n_events: i
 @inlined
 def _is_unsure(attributes: Attributes, a: int, c: int, value: float) -> bool:
     """Tell whether a value may fail an end in its own cell."""
-    return value < attributes.highest_low[a, c] or value > attributes.lowest_high[a, c]
+    return bool(value < attributes.highest_low[a, c] or value > attributes.lowest_high[a, c])
 
 
 @kernel
@@ -170,6 +178,19 @@ def _skip_blocks(shared: NDArray[np.int16], batch: Batch, out_skipped: NDArray[n
 
 
 @kernel
+def _fetch(pages: Pages, page: int, batch: Batch, skipped: NDArray[np.uint8]) -> None:
+    """Ask for the rows of a page ahead of their use. A batch needs nearly all of them, and finds them by itself."""
+    rows = pages.rows.reshape(pages.rows.size)
+    page_start = page * pages.rows.shape[1] * PAGE_WORDS
+    for e in range(skipped.shape[0]):
+        for i in range(batch.n_chosen[e]):
+            row = page_start + batch.row_start[e, i]
+            for block in range(PAGE_BLOCKS):
+                if not skipped[e] >> block & 1:
+                    prefetch(rows, row + block * LINE_WORDS)
+
+
+@kernel
 def _sift(pages: Pages, page: int, batch: Batch, e: int, skipped: int, result: NDArray[np.uint64]) -> bool:
     """Set the result to the clauses of a page that no row rules out; return whether there are any."""
     rows = pages.rows[page].reshape(pages.rows[page].size)
@@ -183,7 +204,7 @@ def _sift(pages: Pages, page: int, batch: Batch, e: int, skipped: int, result: N
                 first = block * LINE_WORDS
                 copy_row(alive[first : first + LINE_WORDS], result[first : first + LINE_WORDS])
                 some |= _and_block(rows, row_start, n_chosen, first, result)
-        return some != _ZERO
+        return bool(some != _ZERO)
     copy_row(alive, result)
     for i in range(0, n_chosen, _ROWS_AT_ONCE):
         for j in range(i, min(i + _ROWS_AT_ONCE, n_chosen), 4):
@@ -247,8 +268,7 @@ def _finish(
     for page in range(_CHUNK_PAGES):
         if left >> page & 1:
             n_left += count_bits(result[page * PAGE_WORDS : (page + 1) * PAGE_WORDS])
-    # Listing writes a few places more than it uses.
-    if used + n_left + _BITS_AT_ONCE > out_slots.shape[0]:
+    if used + n_left > out_slots.shape[0]:
         return -1
     if (batch.unsure[e] or index.rare.shape[0]) and n_left > 0:
         if n_left <= _FEW or n_left * _CHECK_COST < _work_in_lists(index, chunk, batch, e):
@@ -258,32 +278,28 @@ def _finish(
         if left >> page & 1:
             words = result[page * PAGE_WORDS : (page + 1) * PAGE_WORDS]
             begin = chunk * BLOCK_SLOTS + page * PAGE
-            used = _list_all(words, index.slot_of_position[begin : begin + PAGE], used, out_slots)
+            if index.in_order:
+                used = _list_places(words, begin, used, out_slots)
+            else:
+                used = _list_slots(words, index.slot_of_position[begin : begin + PAGE], used, out_slots)
     return used
 
 
 @kernel
 def _work_in_lists(index: SieveIndex, chunk: int, batch: Batch, e: int) -> int:
-    """Return how many entries `_clear_failing` would go through."""
-    attributes = index.attributes
-    n_attributes = attributes.row_attribute.shape[0]
-    work = 0
-    for a in range(n_attributes):
-        value = batch.value[e, a]
-        r = attributes.row_attribute[a]
-        if np.isnan(value):
-            work += _CHUNK_WORDS // 4 if r == NONE else 0
-            continue
-        c = cell_of_value(index.rule, a, value)
-        if r != NONE and not _is_unsure(attributes, a, c, value):
-            continue
-        low_list = 2 * (chunk * n_attributes + a)
-        _, low_own, low_above, low_stop = cell_borders(index.lists, low_list, c)
-        high_first, high_own, high_above, _ = cell_borders(index.lists, low_list + 1, c)
-        work += low_above - low_own + high_above - high_own
-        if r == NONE:
-            work += low_stop - low_above + high_own - high_first
-    return work
+    """Return about how many entries `_clear_failing` would go through."""
+    # Half of the ends in the cells of values with rows, half of all ends of rare attributes.
+    n_entries = index.lists.place.shape[0] // max(1, index.null.shape[0])
+    work = n_entries // (2 * index.attributes.highest_low.shape[1])
+    n_attributes = index.attributes.row_attribute.shape[0]
+    n_cells = index.rule.n_cells
+    for a in index.rare:
+        if np.isnan(batch.value[e, a]):
+            work += _CHUNK_WORDS // 4
+        else:
+            low_list = 2 * (chunk * n_attributes + a)
+            work += (cell_first(index.lists, low_list, n_cells) + cell_first(index.lists, low_list + 1, n_cells)) // 2
+    return int(work)
 
 
 @kernel
@@ -291,6 +307,7 @@ def _clear_failing(index: SieveIndex, chunk: int, batch: Batch, e: int, result: 
     """Clear what fails among the ends that share a cell with a value, and all that fails of rare attributes."""
     attributes = index.attributes
     n_attributes = attributes.row_attribute.shape[0]
+    place = index.lists.place
     for i in range(index.rare.shape[0]):
         if np.isnan(batch.value[e, index.rare[i]]):
             and_row(index.null[chunk, i], result)
@@ -298,37 +315,58 @@ def _clear_failing(index: SieveIndex, chunk: int, batch: Batch, e: int, result: 
         value = batch.value[e, a]
         if np.isnan(value):
             continue
-        r = attributes.row_attribute[a]
-        c = cell_of_value(index.rule, a, value)
-        if r != NONE and not _is_unsure(attributes, a, c, value):
-            continue
+        own = cell_of_value(index.rule, a, value)
+        first, stop = 0, index.rule.n_cells
+        if attributes.row_attribute[a] != NONE:
+            # The row has ruled out what fails by more than its cell.
+            cell = own // FINE
+            if not _is_unsure(attributes, a, cell, value):
+                continue
+            first, stop = cell * FINE, (cell + 1) * FINE
         low_list = 2 * (chunk * n_attributes + a)
-        _, low_own, low_above, low_stop = cell_borders(index.lists, low_list, c)
-        high_first, high_own, high_above, _ = cell_borders(index.lists, low_list + 1, c)
-        if r == NONE:
-            clear_places(index.lists.place, low_above, low_stop, result)
-            clear_places(index.lists.place, high_first, high_own, result)
+        low, high = index.lists.start[low_list], index.lists.start[low_list + 1]
+        low_own = low + cell_first(index.lists, low_list, own)
+        low_above = low + cell_first(index.lists, low_list, own + 1)
+        high_own = high + cell_first(index.lists, low_list + 1, own)
+        high_above = high + cell_first(index.lists, low_list + 1, own + 1)
+        clear_places(place, low_above, low + cell_first(index.lists, low_list, stop), result)
+        clear_places(place, high + cell_first(index.lists, low_list + 1, first), high_own, result)
         clear_places_within(index.lists, low_own, low_above, np.nextafter(value, np.inf), np.inf, result)
         clear_places_within(index.lists, high_own, high_above, -np.inf, np.nextafter(value, -np.inf), result)
 
 
 @kernel
-def _list_all(
-    words: NDArray[np.uint64], slot_of_place: NDArray[np.int32], used: int, out_slots: NDArray[np.int32]
-) -> int:
-    """List every survivor of a page; return the places used then."""
-    for w in range(min(PAGE_WORDS, -(-slot_of_place.shape[0] // WORD_BITS))):
+def _list_places(words: NDArray[np.uint64], begin: int, used: int, out_slots: NDArray[np.int32]) -> int:
+    """List the survivors of a page whose positions are slots; return the places used then."""
+    for w in range(PAGE_WORDS):
         word = words[w]
+        place = begin + w * WORD_BITS
         n_bits = popcount(word)
-        place = w * WORD_BITS
-        # As many as a word mostly has, whether it has them or not: cheaper than to guess wrong where to stop.
-        for i in range(_BITS_AT_ONCE):
-            out_slots[used + i] = slot_of_place[place + trailing_zeros(word | np.uint64(word == _ZERO))]
-            word &= word - _ONE
-        for i in range(_BITS_AT_ONCE, n_bits):
-            out_slots[used + i] = slot_of_place[place + trailing_zeros(word)]
+        n_listed = 0
+        if used + _BITS_AT_ONCE <= out_slots.shape[0]:
+            # As many as a word mostly has, whether it has them or not: cheaper than to guess wrong where to stop.
+            for i in range(_BITS_AT_ONCE):
+                out_slots[used + i] = place + trailing_zeros(word | np.uint64(word == _ZERO))
+                word &= word - _ONE
+            n_listed = _BITS_AT_ONCE
+        for i in range(n_listed, n_bits):
+            out_slots[used + i] = place + trailing_zeros(word)
             word &= word - _ONE
         used += n_bits
+    return used
+
+
+@kernel
+def _list_slots(
+    words: NDArray[np.uint64], slot_of_place: NDArray[np.int32], used: int, out_slots: NDArray[np.int32]
+) -> int:
+    """List the survivors of a page by their slots; return the places used then."""
+    for w in range(PAGE_WORDS):
+        word = words[w]
+        while word != _ZERO:
+            out_slots[used] = slot_of_place[w * WORD_BITS + trailing_zeros(word)]
+            used += 1
+            word &= word - _ONE
     return used
 
 
@@ -355,7 +393,7 @@ def _list_checked(
                 if not (table.low[p] <= value <= table.high[p]):
                     holds = False
                     break
-            out_slots[used] = index.slot_of_position[position]
+            out_slots[used] = position if index.in_order else index.slot_of_position[position]
             used += holds
     return used
 
