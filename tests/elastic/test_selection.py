@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from eventsieve.elastic.cost import UnitCosts, Work, elbow, gain, work_of
-from eventsieve.elastic.population import LEAST_SEEN, EventSample, Population, population_of
+from eventsieve.elastic.population import LEAST_SEEN, EventSample, NearMisses, Population, population_of
 from eventsieve.elastic.precision import Budget
 from eventsieve.elastic.selection import Layout, class_of, spare_predicates, whole_attributes, width_classes
 from eventsieve.model.columns import ClauseTable, Domains, EventColumns
@@ -165,3 +167,18 @@ def test_the_elbow_of_table_3_is_where_the_paper_sees_it() -> None:
     shares = [0.0, 0.001, 0.003, 0.005, 0.01, 0.03, 0.05]
     assert elbow(shares, [0.0, 0.372, 0.3893, 0.4495, 0.472, 0.5001, 0.5517]) in (0.001, 0.005, 0.01)
     assert elbow([], []) == 0.0
+
+
+def test_near_misses_count_where_the_model_says_less() -> None:
+    """A predicate that often decides alone is dear, whatever the product of matchabilities says."""
+    clauses = table(300, seed=12)
+    plain = population_of(clauses, DOMAINS, None, NO_EXACT)
+    alone = np.zeros(plain.attribute.size)
+    alone[5] = 0.75
+    seen = replace(plain, near_misses=NearMisses(alone, 40.0))
+    only = np.zeros(plain.attribute.size, np.bool_)
+    only[5] = True
+    assert seen.total_matches == 40.0
+    assert seen.false_matches(only) == seen.cost_alone()[5] == 0.75 > plain.false_matches(only)
+    budget = Budget.additive(0.01, 40.0)
+    assert not chosen("spare", seen, clauses, budget)[5]

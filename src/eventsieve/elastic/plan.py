@@ -45,6 +45,8 @@ class SkipPlan:
     """For each of them, the share of its own reported matches that is expected to be false."""
     measured_share: float | None = None
     """The share of false matches seen on the event sample, where there is one."""
+    measured_error: float | None = None
+    """Its standard error: the sample is small, and events differ."""
 
     @property
     def expected_share(self) -> float:
@@ -79,5 +81,5 @@ class SkipPlan:
             f"gain       {self.gain:.1%} of the matching time expected",
         ]
         if self.measured_share is not None:
-            lines.insert(7, f"measured   {self.measured_share:.4%} on the event sample")
+            lines.insert(7, f"measured   {self.measured_share:.4%} +- {self.measured_error:.4%} on the event sample")
         return "\n".join(lines)

@@ -5,7 +5,8 @@ measured from a sample of events where there is one. Otherwise it is the share o
 which is right for uniform values; single values have no width, so clauses with one are then left alone.
 
 The false matches of a plan are counted under one assumption, independent attributes: clause s matches with M_s, the
-product over its predicates; with some of them skipped it is reported with the product of the others.
+product over its predicates; with some of them skipped it is reported with the product of the others. Where attributes
+hang together that is too little, so near misses counted on the sample stand beside it, and the larger number counts.
 """
 
 from __future__ import annotations
@@ -74,6 +75,15 @@ class EventSample:
 
 
 @dataclass(frozen=True)
+class NearMisses:
+    """What a sample of events showed of predicates and clauses together, per event."""
+
+    alone: NDArray[np.float64]  # (n_predicates,), events in which only this predicate of its clause failed
+    matches: float
+    """Clauses that matched."""
+
+
+@dataclass(frozen=True)
 class Population:
     """The predicates of all clauses, one after the other; clauses are numbered as they stand here, not by slot."""
 
@@ -84,6 +94,7 @@ class Population:
     matchability: NDArray[np.float64]  # (n_predicates,)
     presence: NDArray[np.float64]  # (n_attributes,)
     may_skip: NDArray[np.bool_]  # (n_predicates,)
+    near_misses: NearMisses | None = None
 
     @cached_property
     def clause(self) -> NDArray[np.int64]:
@@ -104,13 +115,25 @@ class Population:
         products: NDArray[np.float64] = np.multiply.reduceat(chance, self.first)
         return products
 
+    @property
+    def total_matches(self) -> float:
+        """The expected number of matches per event: as seen, where events were seen."""
+        return float(self.matches.sum()) if self.near_misses is None else self.near_misses.matches
+
     def false_matches(self, skipped: NDArray[np.bool_]) -> float:
-        """Return the expected number of false matches per event."""
-        return float((self.reported(skipped) - self.matches).sum())
+        """Return the expected number of false matches per event: of each clause what the model or the sample says."""
+        expected = self.reported(skipped) - self.matches
+        if self.near_misses is not None and expected.size:
+            expected = np.maximum(expected, np.add.reduceat(self.near_misses.alone * skipped, self.first))
+        return float(expected.sum())
 
     def cost_alone(self) -> NDArray[np.float64]:
         """Return what skipping each predicate, and no other, adds in false matches per event: M_s (1/w - 1)."""
-        return self.matches[self.clause] * (1.0 / self.matchability - 1.0)
+        return self.at_least_seen(self.matches[self.clause] * (1.0 / self.matchability - 1.0), slice(None))
+
+    def at_least_seen(self, false: NDArray[np.float64], predicate: NDArray[np.int64] | slice) -> NDArray[np.float64]:
+        """Return what the model says skipping these predicates adds, or what the sample showed if that is more."""
+        return false if self.near_misses is None else np.maximum(false, self.near_misses.alone[predicate])
 
 
 def population_of(

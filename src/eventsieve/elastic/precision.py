@@ -83,6 +83,22 @@ def allowance(false_positive: float) -> float:
     return false_positive / (1.0 - false_positive)
 
 
+def measured_share(reported: NDArray[np.int64], false: NDArray[np.int64]) -> tuple[float, float]:
+    """Return the share of false matches over a sample of events, from their counts, and its standard error.
+
+    >>> measured_share(np.array([10, 10, 10, 10]), np.array([0, 0, 2, 2]))
+    (0.1, 0.0577...)
+    """
+    total = int(reported.sum())
+    if total == 0:
+        return 0.0, 0.0
+    share = float(false.sum()) / total
+    # Events differ, in matches and in false ones: the error is that of a ratio of two sums over them.
+    strays = false - share * reported
+    spread = float((strays**2).sum()) * reported.size / max(1, reported.size - 1)
+    return share, spread**0.5 / total
+
+
 def skippable_predicates(n_subscriptions: int, matchability: float, false_positive: float) -> float:
     """Return Y, the number of predicates that may be skipped (Theorem 1, corrected).
 

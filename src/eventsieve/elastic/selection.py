@@ -172,7 +172,7 @@ def _spare(population: Population, skipped: Mask, limit: float) -> Mask:
     """Skip single predicates beyond those skipped already, the ones their clause needs least first."""
     _, false, predicate = _ranked(population, skipped, 1)
     chosen = np.zeros(population.attribute.size, np.bool_)
-    # A clause's own predicates come in the order of giving up, since its chance only grows: any prefix is complete.
+    # Each was taken to go after the wider ones of its clause. If one of those stays, the sum is on the safe side.
     chosen[predicate[: int(np.searchsorted(np.cumsum(false), limit, "right"))]] = True
     return chosen
 
@@ -196,7 +196,9 @@ def _ranked(
     sizes = np.diff(begins, append=clause.size)
     before = np.repeat(grown[begins] + np.log(width[begins]), sizes) if clause.size else grown
     chance = np.exp(reported[clause] + grown - before)
-    false = chance * (1.0 - width)
+    false = population.at_least_seen(chance * (1.0 - width), predicate)
+    # What was seen of a predicate says how likely the rest of its clause holds, if the model thinks too little of it.
+    chance = np.maximum(chance, false / np.maximum(1.0 - width, 1e-12))
     kept_left = np.bincount(population.clause[~skipped], minlength=population.slot.size)
     place = np.arange(clause.size) - np.repeat(begins, sizes)
     may_go = place + 1 < kept_left[clause]

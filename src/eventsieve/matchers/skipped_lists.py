@@ -32,6 +32,8 @@ class SkippedLists(Rein):
         self._rule = owner._rule
         self._nulls = owner._nulls
         self._true_matches = plan.expected_matches
+        # Where events were seen, the model's matches are stretched to what they showed.
+        self._stretch = plan.expected_matches / max(float(population.matches.sum()), 1e-300)
         self._false_matches = plan.expected_false
         self.touched = np.zeros(owner.n_slots, np.bool_)
         self.touched[plan.touched] = True
@@ -57,7 +59,7 @@ class SkippedLists(Rein):
         is_touched = self.touched[slots]
         touched, table = slots[is_touched], self.clauses
         sees = self.plan.may_see[np.searchsorted(self.plan.touched, touched)]
-        self._true_matches -= float(matches.sum())
+        self._true_matches -= float(matches.sum()) * self._stretch
         self._false_matches -= float((matches[is_touched] * sees / (1.0 - sees)).sum())
         self.delete(slots[~is_touched])
         self.clauses = self._kept

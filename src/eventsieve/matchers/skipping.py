@@ -26,10 +26,11 @@ from eventsieve._kernels.compiler import kernel
 from eventsieve.elastic.cost import UnitCosts, gain, lists_in_use, work_of
 from eventsieve.elastic.plan import SkipPlan
 from eventsieve.elastic.population import EventSample, Population, population_of
-from eventsieve.elastic.precision import BUDGETS, Budget, allowance
+from eventsieve.elastic.precision import BUDGETS, Budget, allowance, measured_share
 from eventsieve.elastic.selection import Layout, class_of
 from eventsieve.errors import MatcherError
 from eventsieve.matchers.base import ElasticMatches, join_results
+from eventsieve.matchers.near_misses import near_misses
 from eventsieve.matchers.rein import Rein
 from eventsieve.matchers.rein_costs import full_events, measured_costs, nanoseconds_per_event
 from eventsieve.matchers.skipped_lists import SkippedLists
@@ -40,9 +41,11 @@ from eventsieve.model.transform import TransformChoice
 TABLE_3: Final = (0.001, 0.003, 0.005, 0.01, 0.03, 0.05)
 """The values of F in Table 3 of the paper: the default ladder."""
 
-_TRIAL_EVENTS: Final = 128
+_TRIAL_EVENTS: Final = 512
+_NEAR_MISS_WORK: Final = 1 << 28
+"""Pairs of clause and event at most that near misses are counted on: about a second."""
 _TIMED_EVENTS: Final = 16
-_TRIAL_ROUNDS: Final = 5
+_TRIAL_ROUNDS: Final = 6
 _SAMPLE_VALUES: Final = 1 << 20
 _SAMPLE = "sample_"
 
@@ -163,32 +166,42 @@ class SkippingRein(Rein):
         population = self._population()
         layout = self._layout(population)
         budget = self._budget_for(share, population)
-        trial = (
-            None
-            if self._sample is None
-            else slice_events(self._sample, 0, min(_TRIAL_EVENTS, self._sample.start.size - 1))
-        )
+        trial = self._trial_events()
         for _ in range(_TRIAL_ROUNDS):
             skipped = self._choose(population, budget, layout)
             lists = SkippedLists(self, self._describe_plan(share, budget, population, skipped), population, skipped)
             if trial is None:
                 return lists
-            measured = self._measured_share(lists, trial)
-            lists.plan = replace(lists.plan, measured_share=measured)
-            if measured <= share or self.budget == "paper":
+            measured, error = self._measured_share(lists, trial)
+            lists.plan = replace(lists.plan, measured_share=measured, measured_error=error)
+            if measured + 2.0 * error <= share or self.budget == "paper":
                 return lists
-            budget = replace(budget, limit=budget.limit * min(0.9 * share / measured, 0.5))
+            budget = replace(budget, limit=budget.limit * min(0.9 * share / (measured + 2.0 * error), 0.5))
         nothing = np.zeros(skipped.size, np.bool_)
         return SkippedLists(self, self._describe_plan(share, budget, population, nothing), population, nothing)
 
-    def _measured_share(self, lists: SkippedLists, events: EventColumns) -> float:
-        reported = lists.match_batch(events)[1].size
-        return 1.0 - self.match_batch(events)[1].size / reported if reported else 0.0
+    def _trial_events(self) -> EventColumns | None:
+        """Return the end of the sample: near misses are counted at its beginning, and a trial needs other events."""
+        if self._sample is None:
+            return None
+        n_events = self._sample.start.size - 1
+        return slice_events(self._sample, n_events - min(_TRIAL_EVENTS, -(-n_events // 2)), n_events)
+
+    def _measured_share(self, lists: SkippedLists, events: EventColumns) -> tuple[float, float]:
+        reported, true = (np.diff(each.match_batch(events)[0]) for each in (lists, self))
+        return measured_share(reported, reported - true)
 
     def _population(self) -> Population:
         exact = np.zeros(self.n_attributes, np.bool_)
         exact[list(self.exact)] = True
-        return population_of(self.clauses, self.domains, self._event_sample(), exact)
+        population = population_of(self.clauses, self.domains, self._event_sample(), exact)
+        if self._sample is None:
+            return population
+        counted = slice_events(
+            self._sample, 0, min(_NEAR_MISS_WORK // max(1, self.n_slots), -(-(self._sample.start.size - 1) // 2))
+        )
+        seen = near_misses(self.clauses, population.position, counted, self.n_attributes)
+        return replace(population, near_misses=seen)
 
     def _event_sample(self) -> EventSample | None:
         return None if self._sample is None else EventSample.of(self._sample, self.n_attributes)
@@ -202,7 +215,7 @@ class SkippingRein(Rein):
     def _budget_for(self, share: float, population: Population) -> Budget:
         if self.budget == "paper":
             return Budget.paper(share, population.slot.size, self._paper_matchability(population))
-        return Budget.additive(share, float(population.matches.sum()))
+        return Budget.additive(share, population.total_matches)
 
     def _describe_plan(
         self, share: float, budget: Budget, population: Population, skipped: NDArray[np.bool_]
@@ -224,9 +237,9 @@ class SkippingRein(Rein):
             n_predicates=population.attribute.size,
             skipped=int(skipped.sum()),
             paper_skippable=Budget.paper(share, population.slot.size, self._paper_matchability(population)).limit,
-            allowed=allowance(share) * float(matches.sum()),
-            expected_false=float((reported - matches).sum()),
-            expected_matches=float(matches.sum()),
+            allowed=allowance(share) * population.total_matches,
+            expected_false=population.false_matches(skipped),
+            expected_matches=population.total_matches,
             skipped_of_attribute={str(a): (int(left_out[a]), int(frequency[a])) for a in np.flatnonzero(left_out)},
             skipped_of_class=tuple(
                 np.bincount(
