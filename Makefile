@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+WORKERS ?= auto
+PYTEST := $(BIN)/pytest -q -n $(WORKERS) --dist loadfile
 PYTEST_ARGS ?=
 BENCH_ARGS  ?= --workload bop --n 100000 --matchers simple --events 100
 
@@ -16,7 +18,7 @@ help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
 	@echo "  PYTHON=python3.12      the interpreter a new $(VENV) is made with (3.11 or newer)"
-	@echo "  PYTEST_ARGS='-k cli'   more arguments for pytest"
+	@echo "  PYTEST_ARGS='-k cli'   more arguments for pytest; WORKERS=0 runs the tests in one process"
 	@echo "  BENCH_ARGS='...'       arguments of \`eventsieve bench\` for \`make bench\`"
 
 setup: $(STAMP) ## Make .venv and install everything into it; skipped when nothing changed
@@ -33,16 +35,16 @@ $(BIN)/python:
 		echo "Name another one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
 
-run: setup ## Run the demo: subscriptions, events, matches, and why one did not match
+run: setup ## Run the pipeline: a catalog of 100,000 subscriptions, a stream on Spark, live changes
 	@$(BIN)/eventsieve demo
 
 test: setup lint types imports unit ## Format, lint, types, import contract, quick tests and doctests
 
 test-all: setup ## What is slow: deep tests, and every property test with many more examples
-	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -m "deep or hypothesis" $(PYTEST_ARGS)
+	HYPOTHESIS_PROFILE=deep $(PYTEST) -m "deep or hypothesis" $(PYTEST_ARGS)
 
 unit: setup
-	$(BIN)/pytest -m "not deep" $(PYTEST_ARGS)
+	$(PYTEST) -m "not deep" $(PYTEST_ARGS)
 
 lint: setup ## Check format and lint rules
 	$(BIN)/ruff format --check .

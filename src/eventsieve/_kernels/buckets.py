@@ -100,7 +100,7 @@ def cell_borders(lists: BucketLists, i: int, c: int) -> tuple[int, int, int, int
 
 @inlined
 def has_ends(lists: BucketLists, low_list: int) -> bool:
-    """Say whether a block and attribute can have entries. The rooms of one block lie together, the list heads do not."""
+    """Say whether a block and attribute can have entries. The rooms of a block lie together, the list heads do not."""
     return lists.room[low_list] > 0 or lists.room[low_list + 1] > 0
 
 
