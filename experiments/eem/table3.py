@@ -27,6 +27,8 @@ from eventsieve.model.columns import EventColumns, slice_events
 from eventsieve.workload import standard
 
 RESULTS = Path(__file__).with_suffix(".results.jsonl")
+PAGES = Path(__file__).resolve().parents[2] / "docs" / "matchers"
+BEGIN, END = "<!-- table -->", "<!-- end of table -->"
 LADDER = (0.001, 0.003, 0.005, 0.01, 0.03, 0.05)
 WIDTHS: dict[str, float | str] = {"varied": "0..1", "fixed": 0.5}
 SETTINGS: list[tuple[str, dict[str, Any]]] = [
@@ -155,27 +157,40 @@ def write(record: dict[str, Any]) -> None:
 
 
 def table() -> None:
-    """Print the records as Markdown; of several with the same setting the last counts."""
-    records: dict[tuple[str, str, str], dict[float, dict[str, Any]]] = {}
+    """Write each matcher's records into its page as Markdown; of several with the same setting the last counts."""
+    records: dict[str, dict[tuple[str, str], dict[float, dict[str, Any]]]] = {}
     for line in RESULTS.read_text(encoding="utf-8").splitlines():
         record = json.loads(line)
-        records.setdefault((record["widths"], record["matcher"], record["budget"]), {})[record["F"]] = record
-    for (widths, matcher, budget), by_share in records.items():
-        exact = by_share[0.0]
-        print(f"\n`{matcher}`, budget {budget}, widths {widths}, n = {exact['n']:,}.", end=" ")
-        print(f"REIN {median(exact['rein_ms']):.2f} ms; at F = 0 {1 - exact['gain']:.2f} times that.\n")
-        columns = "F | Y, formula | skipped | false, expected | false, measured | R predicted | R measured | R verified"
-        print(f"| {columns} | paper: Y, F, R |")
-        print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-        for share in LADDER:
-            row = by_share[share]
-            over = " **over**" if row["share"] > share else ""
-            said = PAPER.get(matcher, {}).get(share) if widths == "varied" else None
-            print(
-                f"| {share:.1%} | {row['Y']:,.0f} | {row['skipped']:,} | {row['expected_share']:.3%} |"
-                f" {row['share']:.3%}{over} | {row['predicted_gain']:.1%} | {row['gain']:.1%} |"
-                f" {row['verified_gain']:.1%} | {f'{said[0]:,}, {said[1]} %, {said[2]} %' if said else ''} |"
-            )
+        setting = (record["widths"], record["budget"])
+        records.setdefault(record["matcher"], {}).setdefault(setting, {})[record["F"]] = record
+    for matcher, settings in records.items():
+        text = "\n".join(line for setting, by_share in settings.items() for line in rows(matcher, *setting, by_share))
+        page = PAGES / f"{matcher}.md"
+        before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+        page.write_text(before + BEGIN + "\n" + text + "\n" + END + rest.partition(END)[2], encoding="utf-8")
+        print(text)
+
+
+def rows(matcher: str, widths: str, budget: str, by_share: dict[float, dict[str, Any]]) -> list[str]:
+    exact = by_share[0.0]
+    what = "from 0 to 1" if widths == "varied" else "all 0.5"
+    times = f"REIN took {median(exact['rein_ms']):.1f} ms per event, this at F = 0 {1 - exact['gain']:.2f} times that."
+    lines = [
+        f"Widths {what}, `budget={budget}`, n = {exact['n']:,}. {times}",
+        "",
+        "| F | Y, formula | skipped | false, expected | false, measured | R predicted | R measured | paper: Y, F, R |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for share in LADDER:
+        row = by_share[share]
+        over = " **over**" if row["share"] > share else ""
+        said = PAPER.get(matcher, {}).get(share) if widths == "varied" else None
+        lines.append(
+            f"| {share:.1%} | {row['Y']:,.0f} | {row['skipped']:,} | {row['expected_share']:.3%} |"
+            f" {row['share']:.3%}{over} | {row['predicted_gain']:.1%} | {row['gain']:.1%} |"
+            f" {f'{said[0]:,}, {said[1]} %, {said[2]} %' if said else ''} |"
+        )
+    return [*lines, ""]
 
 
 def main() -> None:

@@ -182,3 +182,16 @@ def test_near_misses_count_where_the_model_says_less() -> None:
     assert seen.false_matches(only) == seen.cost_alone()[5] == 0.75 > plain.false_matches(only)
     budget = Budget.additive(0.01, 40.0)
     assert not chosen("spare", seen, clauses, budget)[5]
+
+
+def test_where_all_widths_are_equal_the_budget_goes_to_lists_with_few_predicates() -> None:
+    clauses = table(2000, seed=13)
+    clauses = clauses._replace(low=np.full(8000, 0.25), high=np.full(8000, 0.75))
+    population = population_of(clauses, DOMAINS, None, NO_EXACT)
+    budget = Budget.additive(0.02, float(population.matches.sum()))
+    where = layout(population, clauses)
+    skipped = spare_predicates(population, budget, where, UnitCosts())
+    size = np.bincount(where.list_of_predicate)
+    left = np.bincount(where.list_of_predicate[~skipped], minlength=size.size)
+    assert ((size > 0) & (left == 0)).sum() >= 4
+    assert population.false_matches(skipped) <= budget.limit

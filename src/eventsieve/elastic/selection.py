@@ -149,7 +149,8 @@ def _common_rate(
     for _ in range(40):
         middle = (low + high) / 2
         low, high = (middle, high) if total(middle) <= budget.limit else (low, middle)
-    return low
+    # The upper end: where widths are equal many lists have one and the same rate, and some of them fit.
+    return high
 
 
 def _rates(price: NDArray[np.float64], saving: NDArray[np.float64]) -> NDArray[np.float64]:
