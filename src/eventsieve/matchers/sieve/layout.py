@@ -119,6 +119,20 @@ def _sort_keys(
         out_key[i] = (best[0] << 48) | (best[1] << 32) | (best[2] << 16) | best[3]
 
 
+@kernel
+def copy_in_order(table: ClauseTable, out_table: ClauseTable) -> None:
+    """Copy the predicates of a table one clause after the other: passes over all of them then read straight on."""
+    p = 0
+    for position in range(table.start.shape[0]):
+        out_table.start[position] = p
+        for source in range(table.start[position], table.stop[position]):
+            out_table.attribute[p] = table.attribute[source]
+            out_table.low[p] = table.low[source]
+            out_table.high[p] = table.high[source]
+            p += 1
+        out_table.stop[position] = p
+
+
 @inlined
 def group_row(attributes: Attributes, n_cells: int, r: int) -> int:
     """Return the first row of the group that row attribute r belongs to."""

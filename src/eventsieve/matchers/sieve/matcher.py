@@ -25,6 +25,7 @@ from eventsieve.matchers.sieve.layout import (
     SHARED,
     Attributes,
     Pages,
+    copy_in_order,
     enter_clauses,
     keep_shared,
     mark_rare,
@@ -96,7 +97,7 @@ class Sieve(Matcher):
         self._make_empty()
         self._positions.look_up(self.clauses, slice(None))
         self._add_pages()
-        table = self._table()
+        table = self._table_to_build_from()
         everyone = np.arange(len(self._positions), dtype=np.int32)
         enter_clauses(self._rule, table, everyone, self._attributes, self._pages)
         note_shared(table, self._pages)
@@ -238,6 +239,21 @@ class Sieve(Matcher):
 
     def _table(self) -> ClauseTable:
         return self._positions.table(self.clauses)
+
+    def _table_to_build_from(self) -> ClauseTable:
+        """Return the table by position, with predicates in that order too."""
+        if self._positions.in_order:
+            return self.clauses
+        table = self._table()
+        ordered = ClauseTable(
+            np.empty_like(table.start),
+            np.empty_like(table.stop),
+            np.empty_like(table.attribute),
+            np.empty_like(table.low),
+            np.empty_like(table.high),
+        )
+        copy_in_order(table, ordered)
+        return ordered
 
     def _chosen_positions(self) -> Positions:
         """Sort clauses for quick skipping or, where there is much to list, leave them in order."""

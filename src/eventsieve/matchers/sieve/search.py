@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eventsieve._kernels.bits import WORD_BITS, popcount, prefetch, trailing_zeros
+from eventsieve._kernels.bits import WORD_BITS, popcount, trailing_zeros
 from eventsieve._kernels.bitset import and_row, copy_row, count_bits
 from eventsieve._kernels.buckets import (
     BLOCK_SLOTS,
@@ -34,10 +34,9 @@ if TYPE_CHECKING:
 
 _CHUNK_PAGES: Final = BLOCK_SLOTS // (PAGE_WORDS * WORD_BITS)
 _CHUNK_WORDS: Final = BLOCK_SLOTS // WORD_BITS
-_ROWS_AT_ONCE: Final = 8
+_ROWS_AT_ONCE: Final = 16
 _CHECK_COST: Final = 40
 """Entries of lists that can be gone through in the time of one look into the clause table."""
-_FEW_EVENTS: Final = 2
 _FEW: Final = 16
 """Survivors of a chunk that are checked in the clause table without further thought."""
 _BITS_AT_ONCE: Final = 4
@@ -83,20 +82,14 @@ def match(index: SieveIndex, events: EventColumns, first: int, n_events: int, ou
     n_pages = index.pages.alive.shape[0]
     n_chunks = -(-n_pages // _CHUNK_PAGES)
     results = np.empty((n_events, _CHUNK_WORDS), np.uint64)
-    skipped, skipped_next = np.empty(n_events, np.uint8), np.empty(n_events, np.uint8)
+    skipped = np.empty(n_events, np.uint8)
     left = np.empty(n_events, np.uint32)
     used = 0
-    if n_pages:
-        _skip_blocks(index.pages.shared[0], batch, skipped_next)
     for chunk in range(n_chunks):
         first_page = chunk * _CHUNK_PAGES
         left[:] = 0
         for page in range(first_page, min(first_page + _CHUNK_PAGES, n_pages)):
-            skipped, skipped_next = skipped_next, skipped
-            if page + 1 < n_pages:
-                _skip_blocks(index.pages.shared[page + 1], batch, skipped_next)
-                if n_events <= _FEW_EVENTS:
-                    _fetch(index.pages, page + 1, batch, skipped_next)
+            _skip_blocks(index.pages.shared[page], batch, skipped)
             begin = (page - first_page) * PAGE_WORDS
             for e in range(n_events):
                 if skipped[e] != ALL_BLOCKS:
@@ -175,19 +168,6 @@ def _skip_blocks(shared: NDArray[np.int16], batch: Batch, out_skipped: NDArray[n
                 lacks = batch.lacks[shared[block, j]]
                 for e in range(lacks.shape[0]):
                     out_skipped[e] |= lacks[e] << np.uint8(block)
-
-
-@kernel
-def _fetch(pages: Pages, page: int, batch: Batch, skipped: NDArray[np.uint8]) -> None:
-    """Ask for the rows of a page ahead of their use. A batch needs nearly all of them, and finds them by itself."""
-    rows = pages.rows.reshape(pages.rows.size)
-    page_start = page * pages.rows.shape[1] * PAGE_WORDS
-    for e in range(skipped.shape[0]):
-        for i in range(batch.n_chosen[e]):
-            row = page_start + batch.row_start[e, i]
-            for block in range(PAGE_BLOCKS):
-                if not skipped[e] >> block & 1:
-                    prefetch(rows, row + block * LINE_WORDS)
 
 
 @kernel
