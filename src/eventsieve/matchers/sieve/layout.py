@@ -19,14 +19,16 @@ from eventsieve._kernels.bits import WORD_BITS
 from eventsieve._kernels.bitset import clear_bit, set_bit
 from eventsieve._kernels.buckets import BLOCK_BITS, BLOCK_SLOTS, BucketRule, cell_of_value
 from eventsieve._kernels.compiler import inlined, kernel
+from eventsieve.matchers.sieve.lines import LINE_WORDS
 
 if TYPE_CHECKING:
     from eventsieve.model.columns import ClauseTable, Domains
 
+# These numbers are compiled into `search.py` too, whose cached code does not notice a change here: touch both.
 PAGE_WORDS: Final = 64
 PAGE: Final = PAGE_WORDS * WORD_BITS
 """Positions per page. All rows of a page fit the second-level cache, where a batch of events finds them."""
-BLOCK_WORDS: Final = 8
+BLOCK_WORDS: Final = LINE_WORDS
 """Words per block, the part of a page that is skipped as a whole: one line of the cache in each row."""
 PAGE_BLOCKS: Final = PAGE_WORDS // BLOCK_WORDS
 ALL_BLOCKS: Final = (1 << PAGE_BLOCKS) - 1
