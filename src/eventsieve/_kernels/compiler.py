@@ -1,9 +1,9 @@
 """The one decorator that compiles kernels, so that all compiler flags stand in one place.
 
 Exactness rules the flags: no `fastmath`, nothing that flushes denormals. `nogil` lets threads of one
-process match at the same time. Compiled code is cached in a folder keyed by a hash of this package's
-sources, because Numba notices an edit of a kernel's own file but not of a helper in another one. Hence
-the rule: a kernel calls helpers of its own file or of `_kernels`, and of nowhere else.
+process match at the same time. Compiled code is cached in a folder keyed by a hash of this package's sources and of
+those beside the kernel, because Numba notices an edit of a kernel's own file but not of a helper or a constant in
+another one. Hence the rule: a kernel uses what is in its own folder or in `_kernels`, and nothing else.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _compiled(function: Callable[P, R], **more: Any) -> Callable[P, R]:
     # Numba fixes a function's cache folder when it is decorated, so the setting is ours only meanwhile.
     config: Any = numba.config
     before = config.CACHE_DIR
-    config.CACHE_DIR = cache_folder()
+    config.CACHE_DIR = cache_folder(Path(function.__code__.co_filename).parent)
     try:
         return cast(Callable[P, R], numba.njit(cache=True, **_FLAGS, **more)(function))
     except RuntimeError:
@@ -48,11 +48,12 @@ def _compiled(function: Callable[P, R], **more: Any) -> Callable[P, R]:
 
 
 @cache
-def cache_folder() -> str:
-    """Return the folder for code compiled with exactly these shared helpers."""
+def cache_folder(home: Path) -> str:
+    """Return the folder for kernels of the folder `home`, compiled with exactly these helpers."""
     digest = hashlib.sha256(numba.__version__.encode())
-    for source in sorted(Path(__file__).resolve().parent.glob("*.py")):
-        digest.update(source.name.encode() + source.read_bytes())
+    for folder in (Path(__file__).parent, home):
+        for source in sorted(folder.glob("*.py")):
+            digest.update(source.name.encode() + source.read_bytes())
     base = os.environ.get("EVENTSIEVE_CACHE") or os.path.join(
         os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "eventsieve"
     )

@@ -24,7 +24,6 @@ from eventsieve.matchers.sieve.lines import LINE_WORDS
 if TYPE_CHECKING:
     from eventsieve.model.columns import ClauseTable, Domains
 
-# These numbers are compiled into `search.py` too, whose cached code does not notice a change here: touch both.
 PAGE_WORDS: Final = 64
 PAGE: Final = PAGE_WORDS * WORD_BITS
 """Positions per page. All rows of a page fit the second-level cache, where a batch of events finds them."""
