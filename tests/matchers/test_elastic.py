@@ -212,6 +212,29 @@ def test_what_was_learned_is_kept_in_a_snapshot(tmp_path: Any) -> None:
     assert str(loaded.skip_plan(0.05)) == str(index.skip_plan(0.05))
 
 
+@pytest.mark.parametrize("matcher", ELASTIC)
+def test_plans_are_kept_in_a_snapshot_and_follow_changes_from_there(matcher: str, tmp_path: Any) -> None:
+    workload = paper(n=3000)
+    subscriptions = workload.subscriptions(seed=1)
+    index = es.build(subscriptions, matcher=matcher, ladder=[0.01, 0.05])
+    plans = [index.skip_plan(share) for share in (0.01, 0.05)]
+    index.save(tmp_path / "snapshot")
+    loaded = es.load(tmp_path / "snapshot")
+    assert set(loaded.describe()["plans"]) == {"0.01", "0.05"}, "ready without being asked for"
+    assert loaded.describe()["matcher_bytes"] == index.describe()["matcher_bytes"]
+    for plan in plans:
+        assert str(loaded.skip_plan(plan.asked)) == str(plan)
+    events = workload.events(60, seed=2)
+    gone = [*plans[1].touched[:5].tolist(), *range(2000, 2010)]
+    for changed in (index, loaded):
+        changed.remove_many(sorted(set(gone)))
+        changed.add(gone[0], "a0 BETWEEN 0.2 AND 0.9 AND a3 > 0.5")
+    for share in (0.0, 0.01, 0.05):
+        before, after = (each.match_batch(events, false_positive=share) for each in (index, loaded))
+        assert pairs(before) == pairs(after)
+        assert approximate_pairs(before) == approximate_pairs(after)
+
+
 def test_a_plan_that_became_too_generous_is_made_anew() -> None:
     """Removing what the plan did not touch takes true matches away, until its false ones are too many for the rest."""
     workload = paper(n=3000)

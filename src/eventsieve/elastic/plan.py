@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+_ARRAYS: Final = ("touched", "may_see")
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,17 @@ class SkipPlan:
         """Return the plan with attributes by name and subscriptions by id."""
         by_name = {names[int(number)]: counts for number, counts in self.skipped_of_attribute.items()}
         return replace(self, skipped_of_attribute=by_name, touched=touched, may_see=may_see)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything but the two arrays, as plain values."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in _ARRAYS}
+
+    @classmethod
+    def from_json(cls, facts: dict[str, Any], touched: NDArray[Any], may_see: NDArray[np.float64]) -> SkipPlan:
+        """Put a plan together again."""
+        tuples = {name: tuple(facts[name]) for name in ("skipped_of_class", "lists")}
+        counts = {name: tuple(pair) for name, pair in facts["skipped_of_attribute"].items()}
+        return cls(**{**facts, **tuples, "skipped_of_attribute": counts, "touched": touched, "may_see": may_see})
 
     def __str__(self) -> str:
         if not self.skipped:

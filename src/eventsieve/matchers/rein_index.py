@@ -99,14 +99,7 @@ class ReinIndex(Matcher):
         self._take_rule(table_from(arrays))
         self._nulls = NullBitsets(self.n_attributes)
         self._nulls.restore(arrays)
-        self._lists = BucketLists(
-            flat(arrays["start"], np.int64),
-            flat(arrays["room"], np.int32),
-            flat(arrays["cell_start"], np.uint16),
-            flat(arrays["place"], np.uint16),
-            flat(arrays["bound"], np.float64),
-            flat(arrays["used"], np.int64),
-        )
+        self._lists = lists_from(arrays)
 
     def _describe(self) -> dict[str, Any]:
         entries = int(self._lists.cell_start[:, -1].sum(dtype=np.int64))
@@ -136,6 +129,18 @@ class ReinIndex(Matcher):
         asked = missing + old.place.size - int(old.used[0])
         self._give_pool(in_use + max(asked, in_use // 8))
         repack(old, self._lists.place, self._lists.bound)
+
+
+def lists_from(arrays: Mapping[str, NDArray[Any]]) -> BucketLists:
+    """Take up bucket lists that were stored."""
+    return BucketLists(
+        flat(arrays["start"], np.int64),
+        flat(arrays["room"], np.int32),
+        flat(arrays["cell_start"], np.uint16),
+        flat(arrays["place"], np.uint16),
+        flat(arrays["bound"], np.float64),
+        flat(arrays["used"], np.int64),
+    )
 
 
 def _empty_lists(buckets: int) -> BucketLists:

@@ -3,9 +3,15 @@
 They are matched by REIN's own walk, over the null bitsets of the matcher they belong to. A clause that is inserted
 goes in whole and is untouched until the next plan. A clause that is deleted takes its matches out of the plan's
 account, so that the plan knows when it has become too generous for what is left.
+
+They are stored with the matcher, so that a snapshot opens with its plans ready, and processes share their pages.
 """
 
 from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +20,10 @@ from eventsieve.elastic.plan import SkipPlan
 from eventsieve.elastic.population import Population
 from eventsieve.elastic.precision import allowance
 from eventsieve.matchers.rein import Rein
-from eventsieve.model.columns import ClauseTable
+from eventsieve.matchers.rein_index import lists_from
+from eventsieve.model.columns import ClauseTable, flat
+
+_KEPT: Final = "kept_"
 
 
 class SkippedLists(Rein):
@@ -25,42 +34,58 @@ class SkippedLists(Rein):
 
     touched: NDArray[np.bool_]
     """By slot: the plan skips a predicate of the clause."""
+    _kept: ClauseTable
+    _account: NDArray[np.float64]
+    """True matches and false ones to be expected per event, and what the model's true ones are multiplied by."""
 
-    def __init__(self, owner: Rein, plan: SkipPlan, population: Population, skipped: NDArray[np.bool_]) -> None:
+    def __init__(self, owner: Rein, plan: SkipPlan) -> None:
         super().__init__(buckets=owner.buckets, transform=owner.transform)
         self.plan = plan
         self._rule = owner._rule
         self._nulls = owner._nulls
-        self._true_matches = plan.expected_matches
+
+    @classmethod
+    def made(cls, owner: Rein, plan: SkipPlan, population: Population, skipped: NDArray[np.bool_]) -> SkippedLists:
+        """Build the lists of a plan."""
+        lists = cls(owner, plan)
         # Where events were seen, the model's matches are stretched to what they showed.
-        self._stretch = plan.expected_matches / max(float(population.matches.sum()), 1e-300)
-        self._false_matches = plan.expected_false
-        self.touched = np.zeros(owner.n_slots, np.bool_)
-        self.touched[plan.touched] = True
-        self.build(_table(owner.clauses, population, ~skipped), owner.domains)
+        stretch = plan.expected_matches / max(float(population.matches.sum()), 1e-300)
+        lists._account = np.array([plan.expected_matches, plan.expected_false, stretch])
+        lists.touched = np.zeros(owner.n_slots, np.bool_)
+        lists.touched[plan.touched] = True
+        lists.build(_table(owner.clauses, population, ~skipped), owner.domains)
         # For a later deletion: what a touched clause has here. The others are in the owner's table.
-        of_touched = self.touched[population.slot][population.clause]
-        self._kept = _table(owner.clauses, population, ~skipped & of_touched)
-        self.clauses = owner.clauses
+        of_touched = lists.touched[population.slot][population.clause]
+        lists._kept = _table(owner.clauses, population, ~skipped & of_touched)
+        lists.clauses = owner.clauses
+        return lists
+
+    @classmethod
+    def stored(cls, owner: Rein, arrays: Mapping[str, NDArray[Any]]) -> SkippedLists:
+        """Take up the lists that `arrays` gave."""
+        facts = json.loads(arrays["plan"].tobytes())
+        plan = SkipPlan.from_json(facts, flat(arrays["plan_touched"], np.int32), flat(arrays["may_see"], np.float64))
+        lists = cls(owner, plan)
+        lists.restore(arrays, owner.clauses, owner.domains)
+        return lists
 
     @property
     def within_budget(self) -> bool:
         """The false matches that are still to be expected fit the true ones that are left."""
-        return self._false_matches <= allowance(self.plan.false_positive) * self._true_matches + 1e-12
+        return bool(self._account[1] <= allowance(self.plan.false_positive) * self._account[0] + 1e-12)
 
     @property
     def n_bytes(self) -> int:
         """The memory that this plan takes."""
-        arrays = (*self._lists, *self._kept, self.touched, self.plan.touched, self.plan.may_see)
-        return sum(array.nbytes for array in arrays)
+        return sum(array.nbytes for array in self._arrays().values())
 
     def forget(self, slots: NDArray[np.int32], matches: NDArray[np.float64]) -> None:
         """Take out clauses that still are in the owner's table, and whose expected matches these are."""
         is_touched = self.touched[slots]
         touched, table = slots[is_touched], self.clauses
         sees = self.plan.may_see[np.searchsorted(self.plan.touched, touched)]
-        self._true_matches -= float(matches.sum()) * self._stretch
-        self._false_matches -= float((matches[is_touched] * sees / (1.0 - sees)).sum())
+        self._account[0] -= float(matches.sum()) * self._account[2]
+        self._account[1] -= float((matches[is_touched] * sees / (1.0 - sees)).sum())
         self.delete(slots[~is_touched])
         self.clauses = self._kept
         self.delete(touched)
@@ -79,6 +104,25 @@ class SkippedLists(Rein):
 
     def _delete(self, slots: NDArray[np.int32]) -> None:
         self._delete_ends(slots)
+
+    def _arrays(self) -> Mapping[str, NDArray[Any]]:
+        return {
+            **self._lists._asdict(),
+            **{_KEPT + name: column for name, column in self._kept._asdict().items()},
+            "account": self._account,
+            "touched": self.touched,
+            "plan": np.frombuffer(json.dumps(self.plan.to_json()).encode(), np.uint8),
+            "plan_touched": self.plan.touched,
+            "may_see": self.plan.may_see,
+        }
+
+    def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._lists = lists_from(arrays)
+        self._kept = ClauseTable(
+            *(flat(arrays[_KEPT + name], arrays[_KEPT + name].dtype) for name in ClauseTable._fields)
+        )
+        self._account = flat(arrays["account"], np.float64)
+        self.touched = flat(arrays["touched"], np.bool_)
 
 
 def _table(clauses: ClauseTable, population: Population, kept: NDArray[np.bool_]) -> ClauseTable:

@@ -48,6 +48,7 @@ _TIMED_EVENTS: Final = 16
 _TRIAL_ROUNDS: Final = 6
 _SAMPLE_VALUES: Final = 1 << 20
 _SAMPLE = "sample_"
+_PLAN = "plan_"
 
 
 class SkippingRein(Rein):
@@ -169,7 +170,9 @@ class SkippingRein(Rein):
         trial = self._trial_events()
         for _ in range(_TRIAL_ROUNDS):
             skipped = self._choose(population, budget, layout)
-            lists = SkippedLists(self, self._describe_plan(share, budget, population, skipped), population, skipped)
+            lists = SkippedLists.made(
+                self, self._describe_plan(share, budget, population, skipped), population, skipped
+            )
             if trial is None:
                 return lists
             measured, error = self._measured_share(lists, trial)
@@ -178,7 +181,7 @@ class SkippingRein(Rein):
                 return lists
             budget = replace(budget, limit=budget.limit * min(0.9 * share / (measured + 2.0 * error), 0.5))
         nothing = np.zeros(skipped.size, np.bool_)
-        return SkippedLists(self, self._describe_plan(share, budget, population, nothing), population, nothing)
+        return SkippedLists.made(self, self._describe_plan(share, budget, population, nothing), population, nothing)
 
     def _trial_events(self) -> EventColumns | None:
         """Return the end of the sample: near misses are counted at its beginning, and a trial needs other events."""
@@ -291,13 +294,23 @@ class SkippingRein(Rein):
 
     def _arrays(self) -> Mapping[str, NDArray[Any]]:
         sample = {} if self._sample is None else self._sample._asdict()
-        return {**super()._arrays(), **{_SAMPLE + name: column for name, column in sample.items()}}
+        plans = {
+            f"{_PLAN}{self.ladder.index(share)}_{name}": array
+            for share, lists in self._prepared.items()
+            for name, array in lists.arrays().items()
+        }
+        return {**super()._arrays(), **{_SAMPLE + name: column for name, column in sample.items()}, **plans}
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         super()._restore(arrays)
         if _SAMPLE + "start" in arrays:
             columns = (arrays[_SAMPLE + name] for name in EventColumns._fields)
             self._sample = EventColumns(*(flat(column, column.dtype) for column in columns))
+        for rung, share in enumerate(self.ladder):
+            prefix = f"{_PLAN}{rung}_"
+            stored = {name.removeprefix(prefix): arrays[name] for name in arrays if name.startswith(prefix)}
+            if stored:
+                self._prepared[share] = SkippedLists.stored(self, stored)
 
     def _describe(self) -> dict[str, Any]:
         return {
