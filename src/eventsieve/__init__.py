@@ -19,11 +19,13 @@ from eventsieve.matchers.registry import matchers
 
 if TYPE_CHECKING:
     from eventsieve.errors import (
+        BrokerError,
         CatalogError,
         DataError,
         EventsieveError,
         FilterError,
         MatcherError,
+        QueueFullError,
         SchemaError,
         SnapshotError,
         SparkError,
@@ -41,6 +43,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Bool",
+    "BrokerError",
     "CatalogError",
     "DataError",
     "Events",
@@ -54,6 +57,7 @@ __all__ = [
     "MatcherError",
     "Matches",
     "Problem",
+    "QueueFullError",
     "Schema",
     "SchemaError",
     "SnapshotError",

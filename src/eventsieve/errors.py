@@ -50,6 +50,14 @@ class SparkError(EventsieveError):
     """Spark, or the Java it runs on, is missing, does not suit or does not start."""
 
 
+class BrokerError(EventsieveError):
+    """A broker cannot start, take or deliver what it was asked to, or has been stopped."""
+
+
+class QueueFullError(BrokerError):
+    """A broker has no room for a publication and the time to wait for some is over. Nothing was taken."""
+
+
 def suggestion(wrong: str, known: Iterable[str]) -> str:
     """Return ``; did you mean 'price'?`` for a near miss, and the known names otherwise.
 

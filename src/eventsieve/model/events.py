@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from eventsieve.errors import DataError, SchemaError, suggestion
 from eventsieve.model import arrow
 from eventsieve.model.codes import Codes
-from eventsieve.model.columns import EventColumns, flat
+from eventsieve.model.columns import EventColumns, flat, slice_events
 from eventsieve.model.jsonl import Source, read_objects, source_name
 from eventsieve.model.report import LoadReport
 from eventsieve.model.schema import Schema
@@ -98,7 +98,34 @@ class Events:
         which[np.searchsorted(self._columns.start, at, side="right") - 1] = self._columns.value[at].astype(np.int64) - 1
         return [str(text) for text in self._codes.values(a)], which
 
+    def part(self, first: int, stop: int) -> Events:
+        """Return the events first:stop as a batch of their own; the codes are shared."""
+        lines = None if self.lines is None else self.lines[first:stop]
+        return Events(self.schema, slice_events(self._columns, first, stop), self._codes, self.report, lines)
+
     # -- making --------------------------------------------------------------------------------------------
+
+    @classmethod
+    def joined(cls, schema: Schema, parts: Sequence[Events]) -> Events:
+        """Lay batches end to end. Their schemas are this one, or what it was before attributes were added behind."""
+        if len(parts) == 1:
+            only = parts[0]
+            return only if only.schema is schema else cls(schema, only._columns, only._codes, only.report, only.lines)
+        codes = Codes()
+        columns = [part.columns_for(part._codes_within(codes)) for part in parts]
+        sizes = np.cumsum([0, *(each.value.size for each in columns)])
+        starts = [each.start[:-1] + size for each, size in zip(columns, sizes, strict=False)]
+        start = np.concatenate([*starts, sizes[-1:]])
+        attribute = np.concatenate([each.attribute for each in columns])
+        value = np.concatenate([each.value for each in columns])
+        report = LoadReport("joined batches", added=start.size - 1)
+        return cls(schema, EventColumns(start, attribute, value), codes, report)
+
+    def _codes_within(self, codes: Codes) -> Codes:
+        """Give this batch's texts and big integers codes in a larger dictionary, and return it."""
+        for a in self._codes.attributes():
+            codes.assign_all(a, self._codes.values(a))
+        return codes
 
     @classmethod
     def from_arrays(

@@ -34,18 +34,21 @@ def read_objects(source: Source, report: LoadReport) -> Iterator[tuple[int, dict
             if not line.strip():
                 continue
             try:
-                yield number, _object(line)
+                yield number, parse_object(line)
             except DataError as problem:
                 report.reject(number, None, problem)
     except UnicodeDecodeError as cause:
         raise DataError(f"{report.source}: not UTF-8 text at byte {cause.start}; convert the file first") from cause
 
 
-def _object(line: str) -> dict[str, Any]:
+def parse_object(line: str | bytes) -> dict[str, Any]:
+    """Return the JSON object that a line holds; raise DataError if it holds none, a name twice, or NaN."""
     try:
         value = json.loads(line, object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant)
     except json.JSONDecodeError as cause:
         raise DataError(f"malformed JSON at column {cause.colno}: {cause.msg}") from cause
+    except UnicodeDecodeError as cause:
+        raise DataError(f"not UTF-8 text at byte {cause.start}") from cause
     except RecursionError as cause:
         raise DataError("JSON nested too deeply") from cause
     if not isinstance(value, dict):
