@@ -10,12 +10,12 @@ PYTEST_ARGS ?=
 BENCH_ARGS  ?= --workload bop --n 100000 --matchers simple --events 100
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-all lint types imports unit format bench clean
+.PHONY: help setup run test test-all lint types imports unit format bench kafka kafka-stop clean
 
 help: ## Show this help
 	@echo "eventsieve: match events against millions of subscriptions"
 	@echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo
 	@echo "  PYTHON=python3.12      the interpreter a new $(VENV) is made with (3.11 or newer)"
 	@echo "  PYTEST_ARGS='-k cli'   more arguments for pytest; WORKERS=0 runs the tests in one process"
@@ -62,6 +62,12 @@ format: setup ## Rewrite the sources in the one format, fix what can be fixed
 
 bench: setup ## Time matchers on a standard workload (see BENCH_ARGS)
 	$(BIN)/eventsieve bench $(BENCH_ARGS)
+
+kafka: setup ## Start a Kafka server on this machine (Maven brings it) and say where it is
+	@$(BIN)/python -m tools.kafka start
+
+kafka-stop: setup ## Stop that Kafka server; its topics are kept
+	@$(BIN)/python -m tools.kafka stop
 
 clean: ## Remove the virtual environment and every cache in this folder
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 
 import numpy as np
 import pytest
@@ -25,3 +26,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 def rng() -> np.random.Generator:
     """A generator with a fixed seed, new for every test."""
     return np.random.default_rng(20_260_101)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Let tests that are left out for want of Kafka share one line of the summary, whichever file they are in."""
+    report = yield
+    if isinstance(report.longrepr, tuple) and "Kafka tests are left out" in report.longrepr[2]:
+        report.longrepr = ("tests/kafka/server.py", 1, report.longrepr[2])
+    return report

@@ -1,0 +1,50 @@
+"""Spark's Kafka connector: jars that are not part of PySpark. Where they are, and how a session gets them."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from eventsieve.errors import SparkError
+from eventsieve.spark.java import own_folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_PROVIDER: Final = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
+
+
+def connector_folder() -> Path:
+    """Return the folder in our cache for the jars that fit the installed Spark; `make kafka` fills it."""
+    return own_folder() / f"kafka-connector-{version('pyspark')}"
+
+
+def connector_package() -> str:
+    """Return the name under which a Maven repository has the connector of the installed Spark."""
+    return f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version('pyspark')}"
+
+
+def connector_settings(asked: dict[str, Any]) -> dict[str, str]:
+    """Return the settings with which a new session loads the connector, beside those that the user asks for.
+
+    Jars in the cache folder win; without them Spark is told to fetch the package itself.
+    """
+    jars = sorted(str(jar) for jar in connector_folder().glob("*.jar"))
+    name, wanted = ("spark.jars", ",".join(jars)) if jars else ("spark.jars.packages", connector_package())
+    given = str(asked.get(name, ""))
+    return {name: f"{given},{wanted}" if given else wanted}
+
+
+def check_connector(spark: SparkSession) -> None:
+    """Raise SparkError if a session cannot load the connector."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+
+    jvm: Any = spark._jvm
+    try:
+        jvm.org.apache.spark.util.Utils.classForName(_PROVIDER, False, False)
+    except Py4JError as cause:
+        raise SparkError(
+            "this Spark session has no Kafka connector; `make kafka` brings the jars, and a new session then loads "
+            f"them; with spark-submit add --packages {connector_package()}"
+        ) from cause
