@@ -1,4 +1,11 @@
 """The embedded broker: receive, match, send, and give way under load within a stated bound.
 
-EEM's broker (section 4.1) as a library: one process, a queue between every two parts, no Spark.
+EEM's broker (section 4.1) as a library: one process, a bounded queue between every two parts, no Spark. `transport`
+says what a source and a sink are.
 """
+
+from eventsieve.broker.broker import Broker
+from eventsieve.broker.subscribers import AsyncDeliveries, NextHop
+from eventsieve.broker.transport import Delivery, Message
+
+__all__ = ["AsyncDeliveries", "Broker", "Delivery", "Message", "NextHop"]

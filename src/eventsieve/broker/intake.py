@@ -82,6 +82,11 @@ class InputQueue:
         with self._lock:
             return self._emptied.wait_for(lambda: self._used < self.limit or self._closed, timeout)
 
+    def wait_empty(self, timeout: float | None) -> bool:
+        """Wait until nothing waits; say whether that is so."""
+        with self._lock:
+            return self._emptied.wait_for(lambda: not self._parcels, timeout)
+
     def take(self, limit: int) -> list[Parcel]:
         """Take what waits, whole parcels of up to `limit` events together, at least one if there is any."""
         taken: list[Parcel] = []
@@ -118,6 +123,14 @@ class InputQueue:
         with self._lock:
             self._closed = True
             self._filled.notify_all()
+            self._emptied.notify_all()
+
+    def abandon(self) -> None:
+        """Take nothing more and drop what is there."""
+        self.close()
+        with self._lock:
+            self._parcels.clear()
+            self._used = self._waiting = 0
             self._emptied.notify_all()
 
     @property

@@ -29,6 +29,8 @@ class InOrder(Generic[T]):
         """Hand over an item; returns when it is released, or when somebody else will see to it."""
         with self._lock:
             self._lock.wait_for(lambda: ticket - self._due < self._ahead or self._broken)
+            if self._broken:
+                return
             self._held[ticket] = item
             if self._releasing:
                 return

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from eventsieve.model.events import Events
 from eventsieve.model.ids import Id
+from eventsieve.model.jsonl import parse_object
 
 Positions: TypeAlias = Mapping[str, int]
 """Publisher -> position of one of its messages."""
@@ -117,6 +118,12 @@ class Delivery(NamedTuple):
         return found
 
     @property
+    def event(self) -> Mapping[str, Any]:
+        """The event's values by name, as they came."""
+        value = self.message.value
+        return parse_object(value) if isinstance(value, str | bytes) else value
+
+    @property
     def match_modes(self) -> list[str]:
         """For each subscription, "exact" or "approximate"."""
         if self.approximate is None:
@@ -170,6 +177,7 @@ class Source(Protocol):
         """Disconnect. All that can be committed has been."""
 
 
+@runtime_checkable
 class Sink(Protocol):
     """Where deliveries go: a subscriber, many of them behind one connection, or another broker."""
 
@@ -193,6 +201,14 @@ class TransactionalSink(Sink, Protocol):
 
     def commit_with(self, positions: Positions) -> None:
         """Make what was sent since the last call visible, together with these positions, or nothing of it."""
+
+
+@runtime_checkable
+class Interruptible(Protocol):
+    """A sink whose `send` or `flush` may wait for ever, for another program or a person."""
+
+    def interrupt(self) -> None:
+        """Make a call that waits raise, and every later one; called by another thread, when the broker stops."""
 
 
 class DeadLetters(Protocol):
