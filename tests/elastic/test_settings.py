@@ -106,3 +106,6 @@ def test_a_step_beyond_the_maximum_leaves_one_rung():
 def test_a_share_is_a_percentage_or_a_number():
     assert parse_share("audit", "1%") == 0.01
     assert parse_share("audit", "0.25") == 0.25
+    assert parse_share("audit", "100%", whole=True) == 1.0
+    with pytest.raises(DataError, match="audit=101% is no share up to 100%"):
+        parse_share("audit", "101%", whole=True)

@@ -43,8 +43,9 @@ def test_the_result_is_the_librarys(frame: DataFrame, spread: Any, output: Any) 
     assert len(pairs) == len(set(pairs))
     assert set(pairs) == expected(subs, ROWS)
     named = "subscription_id" if output == "pairs" else "subscription_ids"
-    assert matches.columns == ["event_id", named, "catalog_version", "match_mode"]
-    assert {row.match_mode for row in matches.select("match_mode").distinct().collect()} == {"exact"}
+    assert matches.columns == ["event_id", named, "catalog_version", "match_mode", "match_bound"]
+    said = matches.select("match_mode", "match_bound").distinct().collect()
+    assert {(row.match_mode, row.match_bound) for row in said} == {("exact", 0.0)}
 
 
 def test_a_catalog_a_path_and_a_dataframe_do_as_well(frame: DataFrame, spark: SparkSession, tmp_path: Path) -> None:

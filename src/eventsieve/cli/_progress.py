@@ -8,6 +8,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from eventsieve.cli._io import say
+from eventsieve.elastic.audit import Audit
+from eventsieve.elastic.settings import percent
 
 if TYPE_CHECKING:
     from eventsieve.spark.streaming import Progress
@@ -22,6 +24,9 @@ class ProgressLine:
         self.events = self.matches = self.malformed = self.batches = 0
         self.match_seconds = self.busy_seconds = 0.0
         self.version = -1
+        self.false_positive: float | None = None
+        self.approximate = 0
+        self.audit = Audit()
         self._began = time.monotonic()
         self._said = float("-inf")
         self._live: Any = None
@@ -50,6 +55,11 @@ class ProgressLine:
         self.match_seconds += progress.match_seconds
         self.busy_seconds += progress.seconds
         self.version = progress.catalog_version
+        if progress.false_positive is not None:
+            self.false_positive = max(self.false_positive or 0.0, progress.false_positive)
+        self.approximate += progress.approximate
+        if progress.audit is not None:
+            self.audit = Audit.total((self.audit, progress.audit))
         text = _line(progress)
         if self._live is not None:
             self._live.update(text)
@@ -70,7 +80,22 @@ class ProgressLine:
             "match_seconds": round(self.match_seconds, 3),
             "events_per_second": round(self.events / busy, 1),
             "matches_per_second": round(self.matches / busy, 1),
+            **self._elastic(),
         }
+
+    def _elastic(self) -> dict[str, Any]:
+        """Return what an elastic run adds: the largest F, the matches that may be false, and the audit of them."""
+        if self.false_positive is None:
+            return {}
+        found = {"false_positive_bound": self.false_positive, "approximate": self.approximate}
+        if self.audit.events:
+            found |= {
+                "audited": self.audit.reported,
+                "audited_false": self.audit.false,
+                "audited_lost": self.audit.lost,
+                "false_positive_measured": round(self.audit.share, 6),
+            }
+        return found
 
 
 def _line(progress: Progress) -> str:
@@ -83,8 +108,24 @@ def _line(progress: Progress) -> str:
         f"matching {progress.match_seconds:.2f} s of {progress.seconds:.2f} s",
         f"catalog version {progress.catalog_version}",
     ]
+    if progress.behind is not None:
+        parts.append(f"{progress.behind:,} behind")
+    if progress.false_positive is not None:
+        parts.append(_elastic(progress))
     if progress.changes:
         parts.append(f"{progress.changes:,} changes since the index was built")
     if progress.malformed:
         parts.append(f"{progress.malformed:,} malformed")
     return "  ".join(parts)
+
+
+def _elastic(progress: Progress) -> str:
+    """Return F, and beside it what an audit has measured."""
+    if not progress.false_positive:
+        return "exact"
+    text = f"up to {percent(progress.false_positive)} false"
+    audit = progress.audit
+    if audit is None or not audit.reported:
+        return text
+    lost = f", {audit.lost:,} LOST" if audit.lost else ""
+    return f"{text} (measured {audit.share:.3%} of {audit.reported:,}{lost})"

@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
 def run(
     catalog: Annotated[str, typer.Option(metavar="DIR", help="The catalog's folder.")],
-    source: Annotated[str, typer.Option(metavar="SOURCE", help="json:DIR, parquet:DIR, csv:DIR or generate:WORKLOAD.")],
-    sink: Annotated[str, typer.Option(metavar="SINK", help="parquet:DIR, json:DIR or console.")],
+    source: Annotated[
+        str,
+        typer.Option(metavar="SOURCE", help="json:DIR, parquet:DIR, csv:DIR, kafka:BROKERS/TOPIC, generate:WORKLOAD."),
+    ],
+    sink: Annotated[str, typer.Option(metavar="SINK", help="parquet:DIR, json:DIR, kafka:BROKERS/TOPIC or console.")],
     checkpoint: Annotated[str, typer.Option(metavar="DIR", help="Where the stream keeps what it needs to go on.")],
     key: Annotated[
         list[str] | None, typer.Option(metavar="NAME[:TYPE]", help="Column that names an event; may be repeated.")
@@ -32,15 +35,39 @@ def run(
     trigger: Annotated[float, typer.Option(metavar="SECONDS", help="Least time between two batches.")] = 0.0,
     until_empty: Annotated[bool, typer.Option("--until-empty", help="Match what is there, then end.")] = False,
     files: Annotated[int, typer.Option(metavar="N", min=1, help="Files in a batch, at most.")] = 100,
-    rate: Annotated[int, typer.Option(metavar="N", min=1, help="Events in a generated batch.")] = 10_000,
+    rate: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Events in a batch: generated 10,000; from Kafka 100,000 at most."),
+    ] = None,
     events: Annotated[int | None, typer.Option(metavar="N", help="Generate this many events, then end.")] = None,
     dead_letter: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Where events go that cannot be matched. Else: in the checkpoint.")
+        str | None,
+        typer.Option(metavar="PLACE", help="DIR or kafka:BROKERS/TOPIC for events that cannot be matched."),
     ] = None,
+    kafka: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of Kafka's clients, or @FILE with many.")
+    ] = None,
+    start: Annotated[
+        str, typer.Option("--from", metavar="WHERE", help="Begin Kafka at earliest, latest, a time, or JSON offsets.")
+    ] = "earliest",
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PART", help="Part of a Kafka record that its matches keep; value is the event itself."),
+    ] = None,
+    largest: Annotated[int, typer.Option(metavar="BYTES", min=1, help="A larger Kafka value is a dead letter.")] = 1
+    << 20,
     ids: Annotated[
         str | None,
         typer.Option(metavar="TYPE", help="long or string for subscription ids. Else: as the catalog has them."),
     ] = None,
+    elastic: Annotated[
+        str,
+        typer.Option(metavar="SETTINGS", help="Allow false matches under load: max=0.1%,step=0.02%,... or on."),
+    ] = "off",
+    audit: Annotated[
+        str,
+        typer.Option(metavar="SHARE", help="Match this share of the events exactly too, to count what is false."),
+    ] = "0%",
     metrics: Annotated[int | None, typer.Option(metavar="PORT", help="Serve Prometheus metrics on this port.")] = None,
     master: Annotated[
         str | None, typer.Option(metavar="URL", help="A Spark master, when not run by spark-submit.")
@@ -58,12 +85,19 @@ def run(
       eventsieve run --catalog shop --source json:incoming --sink parquet:matches --checkpoint state --until-empty
       eventsieve run --catalog shop --source csv:incoming --sink json:matches --checkpoint state --key tick_id:long
       --trigger 5 eventsieve run --catalog shop --source parquet:day --sink console --checkpoint state --metrics 9108
+      eventsieve run --catalog shop --source json:incoming --sink parquet:matches --checkpoint state --trigger 5
+      --matcher spare-rein --elastic max=0.1% --audit 1%
+      eventsieve run --catalog shop --source kafka:localhost:9092/ticks --sink kafka:localhost:9092/matches
+      --checkpoint state --from latest --rate 50000
     """
     from eventsieve.catalog import Catalog
     from eventsieve.cli._progress import ProgressLine
+    from eventsieve.cli._streams import Ends
+    from eventsieve.elastic.settings import ElasticSettings, parse_share
+    from eventsieve.spark import kafka as kafka_clients
     from eventsieve.spark.session import session
-    from eventsieve.spark.sinks import ConsoleSink, parse_sink
-    from eventsieve.spark.sources import Key, open_source
+    from eventsieve.spark.sinks import ConsoleSink
+    from eventsieve.spark.sources import Key
     from eventsieve.spark.streaming import MatchStream
 
     if ids not in (None, "long", "string"):
@@ -73,10 +107,16 @@ def run(
     generated = source.startswith("generate:")
     if generated and until_empty and events is None:
         raise typer.BadParameter("a generated stream has no end of its own; say where with --events")
-    keys = [Key.parse(text) for text in key or ["event_id"]]
+    from_kafka = source.startswith(kafka_clients.PREFIX)
+    rate = rate or (100_000 if from_kafka else 10_000)
+    keys = [Key.parse(text) for text in key or ([] if from_kafka else ["event_id"])]
+    settings = kafka_clients.KafkaOptions(kafka_clients.read_settings(kafka or []), start, rate, largest)
+    ends = Ends(source, sink, dead_letter, keys, keep or [], settings)
+    ends.check()
     opened = Catalog.open(catalog)
-    spark = session(None, **({"spark.master": master} if master else {}))
-    target = parse_sink(spark, sink)
+    spark = session(None, kafka=ends.on_kafka, **({"spark.master": master} if master else {}))
+    incoming = ends.open_source(spark, opened, rate, files, events)
+    target, target_identity = ends.open_sink(spark, opened, output)
     line = ProgressLine()
     served = _served(metrics)
 
@@ -89,17 +129,20 @@ def run(
             stream.stop()
 
     stream = MatchStream(
-        open_source(spark, source, opened.schema, keys, rate, files, events),
+        incoming.events,
         opened,
         target,
         checkpoint,
-        key=[each.name for each in keys],
+        key=incoming.carried,
         output=output,  # type: ignore[arg-type]  # checked above
         matcher=matcher,
         ids=ids,  # type: ignore[arg-type]  # checked above
-        dead_letter=dead_letter,
-        facts={"source": source, "sink": sink, **({"rate": rate} if generated else {})},
+        dead_letter=ends.open_letters(spark),
+        behind=incoming.behind,
+        facts={"source": incoming.identity, "sink": target_identity, **({"rate": rate} if generated else {})},
         on_batch=done,
+        elastic=ElasticSettings.parse(elastic),
+        audit=parse_share("audit", audit, whole=True),
         **read_settings(param),
     )
     with line, stopping(stream):

@@ -146,16 +146,19 @@ class ElasticSettings:
         return ",".join(parts)
 
 
-def parse_share(name: str, text: str) -> float:
-    """Read a share such as 0.1% or 0.001.
+def parse_share(name: str, text: str, whole: bool = False) -> float:
+    """Read a share such as 0.1% or 0.001; `whole` allows 100%.
 
     >>> parse_share("max", "0.1%")
     0.001
     """
     number = _decimal(text.removesuffix("%"))
-    if number is None or not 0 <= number / (100 if text.endswith("%") else 1) < 1:
-        raise DataError(f"{name}={text} is no share below 100%; write for example {name}=0.1%")
-    return float(number / 100 if text.endswith("%") else number)
+    if number is not None and text.endswith("%"):
+        number /= 100
+    if number is None or not (0 <= number < 1 or (whole and number == 1)):
+        most = "up to" if whole else "below"
+        raise DataError(f"{name}={text} is no share {most} 100%; write for example {name}=0.1%")
+    return float(number)
 
 
 def percent(share: float) -> str:

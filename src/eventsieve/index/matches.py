@@ -44,9 +44,14 @@ class Matches:
         return np.repeat(np.arange(len(self)), np.diff(self.event_start))
 
     @property
+    def may_be_false(self) -> NDArray[np.bool_]:
+        """For each match, whether it is approximate."""
+        return np.broadcast_to(self._approximate, self.slots.shape)
+
+    @property
     def match_mode(self) -> NDArray[Any]:
         """For each match, "exact" or "approximate"."""
-        return np.where(np.broadcast_to(self._approximate, self.slots.shape), "approximate", "exact")
+        return np.where(self.may_be_false, "approximate", "exact")
 
     def of(self, e: int) -> list[Id]:
         """Return the ids that event e matches, as plain ints and strs, in the order the subscriptions came."""

@@ -150,6 +150,12 @@ class Matcher(ABC):
         return self._skip_plan(false_positive)
 
     @final
+    def ready_share(self, false_positive: float) -> float:
+        """Return the largest share up to this one that is ready to match with, 0 (exact) where none is."""
+        self._check_elastic()
+        return self._ready_share(false_positive)
+
+    @final
     def learn(self, events: EventColumns) -> None:
         """Take a sample of events to measure by how often predicates hold."""
         self._check_elastic()
@@ -218,10 +224,13 @@ class Matcher(ABC):
     def _match_elastic(
         self, events: EventColumns, false_positive: NDArray[np.float64], threads: int, verify: bool
     ) -> ElasticMatches:
-        """Match elastically. Only asked for where the capabilities say so, as the two below."""
+        """Match elastically. Only asked for where the capabilities say so, as the three below."""
         raise NotImplementedError
 
     def _skip_plan(self, false_positive: float) -> SkipPlan:
+        raise NotImplementedError
+
+    def _ready_share(self, false_positive: float) -> float:
         raise NotImplementedError
 
     def _learn(self, events: EventColumns) -> None:

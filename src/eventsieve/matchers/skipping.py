@@ -147,6 +147,9 @@ class SkippingRein(Rein):
         plan = self._lists_for(self.ladder[rung - 1]).plan if rung else self._empty_plan()
         return replace(plan, asked=false_positive)
 
+    def _ready_share(self, false_positive: float) -> float:
+        return max((share for share in self._prepared if share <= false_positive + 1e-12), default=0.0)
+
     def _learn(self, events: EventColumns) -> None:
         n_events = events.start.shape[0] - 1
         most = max(1, _SAMPLE_VALUES // max(1, events.value.size // max(1, n_events)))

@@ -10,6 +10,7 @@ import os
 import secrets
 import shutil
 import tempfile
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,8 @@ from eventsieve.errors import SchemaError, SnapshotError
 from eventsieve.index.index import Index, build
 from eventsieve.index.snapshot import read_snapshot, write_snapshot
 from eventsieve.matchers.registry import make_matcher
+from eventsieve.model.events import Events
+from eventsieve.model.report import LoadWarning
 from eventsieve.model.schema import Schema
 from eventsieve.spark.failures import clear_errors
 from eventsieve.spark.published import IdType, Published, Shard, file_checksum, is_published, write_manifest
@@ -53,6 +56,8 @@ class _Build:
     params: dict[str, Any]
     schema: Schema
     shipped: bool
+    sample: bytes | None = None
+    """Events in Arrow's stream format, for an elastic matcher to learn from."""
 
     def source(self, number: int) -> str:
         return os.path.join(self.folder, f"{self.token}-{number}.subscriptions")
@@ -67,12 +72,13 @@ def build_index(
     schema: Schema | None = None,
     shards: int | None = None,
     spark: SparkSession | None = None,
+    sample: pa.Table | None = None,
     **params: Any,
 ) -> Published:
     """Build an index in the executors and publish it in a folder, in one step; `match` takes the folder's path.
 
     A DataFrame has the columns `id` and `filter` and needs a `schema`. Without `shards`, their number follows from the
-    size.
+    size. An elastic matcher learns from `sample`, a table of events; its skip plans are then prepared and stored.
     """
     make_matcher(
         "simple" if matcher == "auto" else matcher, **params
@@ -88,10 +94,12 @@ def build_index(
     try:
         (folder / token).touch()
         if isinstance(subscriptions, Subscriptions):
-            plan = _Build(str(folder), token, matcher, params, subscriptions.schema, not sees(spark, folder / token))
+            shipped = not sees(spark, folder / token)
+            plan = _Build(str(folder), token, matcher, params, subscriptions.schema, shipped, _as_bytes(sample))
             rows = _from_collection(spark, subscriptions, shards or shards_for(subscriptions), plan)
         else:
-            plan = _Build(str(folder), token, matcher, params, _given(schema), not sees(spark, folder / token))
+            shipped = not sees(spark, folder / token)
+            plan = _Build(str(folder), token, matcher, params, _given(schema), shipped, _as_bytes(sample))
             rows = _from_dataframe(subscriptions, shards or 1, plan)
         with clear_errors():
             found = _collect(rows, folder, plan.shipped)
@@ -108,6 +116,7 @@ def build_index(
         Schema.from_json(plan.schema.to_json()),
         ids,
         tuple(shard for shard, _ in found),
+        prepared=sample is not None,
     )
     write_manifest(published)
     return published
@@ -198,6 +207,8 @@ def _from_dataframe(subscriptions: DataFrame, n_shards: int, plan: _Build) -> Da
 def _built(plan: _Build, number: int, part: Subscriptions) -> Iterator[pa.RecordBatch]:
     """Build a shard here and yield where it is, or its bytes where the target folder is out of sight."""
     index = build(part, matcher=plan.matcher, **plan.params)
+    if plan.sample is not None:
+        _prepare(index, plan.sample)
     if not plan.shipped:
         yield _row(number, index, *_saved(index, plan.folder, number))
         return
@@ -210,6 +221,24 @@ def _built(plan: _Build, number: int, part: Subscriptions) -> Iterator[pa.Record
                 yield _row(number, index, path, size, digest, chunk)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _prepare(index: Index, sample: bytes) -> None:
+    """Make the skip plans here, where the index is built once, and not in every worker when the load has come."""
+    with pa.ipc.open_stream(sample) as reader, warnings.catch_warnings():
+        warnings.simplefilter("ignore", LoadWarning)  # events that cannot be matched are the stream's business
+        index.learn(Events.from_arrow(index.schema, reader.read_all(), strict=False, unknown="ignore"))
+    for share in index.matcher.params["ladder"]:
+        index.skip_plan(share)
+
+
+def _as_bytes(sample: pa.Table | None) -> bytes | None:
+    if sample is None:
+        return None
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, sample.schema) as writer:
+        writer.write_table(sample)
+    return bytes(sink.getvalue())
 
 
 def _saved(index: Index, folder: str, number: int) -> tuple[str, int, str]:

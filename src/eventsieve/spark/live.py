@@ -2,21 +2,27 @@
 
 Steps are small and travel with the task; workers apply them in place. When they have grown, a new base is built in the
 background while the stream goes on with the old one.
+
+An elastic stream learns from its own first events: a sample of them is kept, and a new base is built whose skip plans
+were made and tried with it. Until then there are no plans. A step goes into every plan whole; see `skipped_lists`.
 """
 
 from __future__ import annotations
 
 import shutil
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+
 from eventsieve.catalog import Catalog
 from eventsieve.catalog.ids import IdColumns
-from eventsieve.errors import EventsieveError
+from eventsieve.errors import DataError, EventsieveError
 from eventsieve.spark.indexing import build_index, ship
-from eventsieve.spark.published import IdType, Published, is_published, read_manifest
+from eventsieve.spark.published import IdType, Published, is_published, read_manifest, write_atomically
 from eventsieve.spark.worker import Step
 
 if TYPE_CHECKING:
@@ -40,9 +46,16 @@ class LiveIndex:
         params: dict[str, Any],
         shards: int | None,
         ids: IdType | None,
+        ladder: Sequence[float] = (),
     ) -> None:
+        """With a `ladder` the index is elastic: plans are kept ready for these values of F."""
         self._spark, self._catalog, self._folder = spark, catalog, folder
-        self._matcher, self._params, self._shards, self._ids = matcher, params, shards, ids
+        self._matcher, self._shards, self._ids = matcher, shards, ids
+        self._ladder = list(params.get("ladder", ladder))
+        self._params = {**params, "ladder": self._ladder} if ladder else params
+        self._elastic = bool(ladder)
+        self._sample_path = folder / "sample.arrow"
+        self._sample = self._read_sample() if self._elastic else None
         self._base: Published | None = None
         self._steps: list[Step] = []
         self._folding: threading.Thread | None = None
@@ -62,6 +75,24 @@ class LiveIndex:
             self._steps.append(self._step(reached, version))
         self._fold_if_grown(base, version)
         return base, tuple(self._steps)
+
+    @property
+    def prepared(self) -> bool:
+        """Plans are ready in the base that `at` last returned."""
+        return self._elastic and self._base is not None and self._base.prepared
+
+    @property
+    def needs_sample(self) -> bool:
+        """Plans are wanted, and there are no events yet to make them by."""
+        return self._elastic and self._sample is None
+
+    def learn(self, sample: pa.Table) -> None:
+        """Keep a sample of events, to stay; a base with plans made by it is built with the next batch."""
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_file(sink, sample.schema) as writer:
+            writer.write_table(sample)
+        write_atomically(self._sample_path, sink.getvalue().to_pybytes())
+        self._sample = sample
 
     @property
     def n_changes(self) -> int:
@@ -89,12 +120,30 @@ class LiveIndex:
             if not is_published(folder) or int(folder.name.split("-")[1]) > version:
                 continue
             found = read_manifest(folder)
-            if self._same_schema(found, version):
+            if self._same_schema(found, version) and self._has_plans(found):
                 return found
         return None
 
+    def _has_plans(self, base: Published) -> bool:
+        """Say whether a stored base has the plans that are wanted; without plans wanted, any will do."""
+        if not self._elastic or self._sample is None:
+            return True
+        return base.prepared and base.params.get("ladder") == self._ladder
+
+    def _read_sample(self) -> pa.Table | None:
+        if not self._sample_path.exists():
+            return None
+        try:
+            with pa.ipc.open_file(pa.BufferReader(self._sample_path.read_bytes())) as reader:
+                return reader.read_all()
+        except pa.ArrowInvalid as cause:
+            raise DataError(
+                f"{self._sample_path} is damaged: {cause}; remove it, and the stream learns anew"
+            ) from cause
+
     def _build(self, version: int) -> Published:
-        folder = self._folder / f"base-{version:012d}"
+        # A base with plans goes beside the one without: workers may still have to open that.
+        folder = self._folder / (f"base-{version:012d}" + ("-plans" if self._sample is not None else ""))
         return build_index(
             self._catalog,
             folder,
@@ -102,6 +151,7 @@ class LiveIndex:
             version=version,
             shards=self._shards,
             spark=self._spark,
+            sample=self._sample,
             **self._params,
         )
 
@@ -120,7 +170,8 @@ class LiveIndex:
 
     def _fold_if_grown(self, base: Published, version: int) -> None:
         busy = self._folding is not None and self._folding.is_alive()
-        if busy or self._folded is not None or self.n_changes < max(_FOLD_LEAST, _FOLD_SHARE * base.n_subscriptions):
+        grown = self.n_changes >= max(_FOLD_LEAST, _FOLD_SHARE * base.n_subscriptions)
+        if busy or self._folded is not None or (not grown and self._has_plans(base)):
             return
         self._folding = threading.Thread(target=self._fold, args=(version,), name="fold", daemon=True)
         self._folding.start()

@@ -52,8 +52,8 @@ def match(
     """Return which subscriptions each event satisfies, lazily; `events` may be a batch or a streaming DataFrame.
 
     Columns that the schema names are attributes, null means absent; `key` columns (without it: all others) are carried
-    over. "pairs" gives a row per match: the key, `subscription_id`, `catalog_version`, `match_mode`. "arrays" gives a
-    row per event that matches anything, with `subscription_ids`.
+    over. "pairs" gives a row per match: the key, `subscription_id`, `catalog_version`, `match_mode`, `match_bound`.
+    "arrays" gives a row per event that matches anything, with `subscription_ids`.
 
     `subscriptions` is a `Subscriptions`, a catalog or its path, the path of a published index or a snapshot, or a
     DataFrame with `id` and `filter`. The index is built now, in the executors, unless it is published already. A
@@ -85,8 +85,14 @@ def matched(
     steps: tuple[Step, ...] = (),
     unreadable: str | None = None,
     counters: Counters | None = None,
+    false_positive: float = 0.0,
+    audit: float = 0.0,
+    seed: int = 0,
 ) -> DataFrame:
-    """Return the matches of events with an index that workers can open, brought forward by `steps`."""
+    """Return the matches of events with an index that workers can open, brought forward by `steps`.
+
+    `false_positive` is F, `audit` the share of the events that are matched exactly as well, `seed` says which.
+    """
     from pyspark.sql import functions
 
     attributes = attribute_columns(events, index.schema)
@@ -105,7 +111,9 @@ def matched(
         carried = [_ROW, *carried]
     if sharded:
         needed = _meeting_every_shard(needed, len(index.shards))
-    task = Task(index, tuple(carried), output, malformed, steps, sharded, unreadable, counters)
+    task = Task(
+        index, tuple(carried), output, malformed, steps, sharded, unreadable, counters, false_positive, audit, seed
+    )
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return match_batches(task, batches)
@@ -121,7 +129,16 @@ def matched(
         named,
         functions.lit(version).cast("long").alias("catalog_version"),
         mode.alias("match_mode"),
+        _bound(false_positive).alias("match_bound"),
     )
+
+
+def _bound(false_positive: float) -> Column:
+    """Return the share of a batch's matches that may be false: null where the matcher is approximate by its nature."""
+    from pyspark.sql import functions
+
+    known = functions.lit(false_positive).cast("double")
+    return known if false_positive else functions.when(~functions.col(APPROXIMATE), known)
 
 
 def _meeting_every_shard(events: DataFrame, n_shards: int) -> DataFrame:

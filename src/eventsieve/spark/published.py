@@ -52,6 +52,8 @@ class Published:
     shards: tuple[Shard, ...]
     shipped: bool = False
     """Spark carries the files to the workers, which do not see the folder."""
+    prepared: bool = False
+    """Skip plans for the matcher's whole ladder, learned from a sample of events, are in the snapshots."""
 
     @property
     def bytes(self) -> int:
@@ -82,6 +84,7 @@ def write_manifest(index: Published) -> None:
         "schema": index.schema.to_json(),
         "ids": index.ids,
         "shards": [asdict(shard) for shard in index.shards],
+        "prepared": index.prepared,
     }
     write_atomically(folder / MANIFEST, json.dumps(record, indent=2))
     for name in before - {shard.file for shard in index.shards}:
@@ -111,6 +114,7 @@ def read_manifest(folder: Path) -> Published:
             Schema.from_json(record["schema"]),
             record["ids"],
             tuple(Shard(**shard) for shard in record["shards"]),
+            prepared=record.get("prepared", False),
         )
     except OSError as cause:
         raise SnapshotError(f"no index is published in {folder}: {cause.strerror}; build_index() makes one") from cause
@@ -137,12 +141,12 @@ def file_checksum(path: str | os.PathLike[str]) -> str:
     return f"{checksum(np.memmap(path, np.uint8, mode='c')):016x}"
 
 
-def write_atomically(path: Path, text: str) -> None:
+def write_atomically(path: Path, content: str | bytes) -> None:
     """Write a small file so that after a crash it is there as a whole or not at all, and stays once it is there."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(prefix=".", dir=path.parent)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
         file.flush()
         os.fsync(file.fileno())
     os.chmod(temporary, 0o644)

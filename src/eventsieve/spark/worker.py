@@ -20,8 +20,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from eventsieve.elastic.audit import Audit, chosen_events
 from eventsieve.errors import DataError, SnapshotError
 from eventsieve.index.index import Index
+from eventsieve.index.matches import Matches
 from eventsieve.index.storage import load
 from eventsieve.model.events import Events
 from eventsieve.model.ids import Id
@@ -63,6 +65,19 @@ class Counters(NamedTuple):
     matches: Accumulator[int]
     malformed: Accumulator[int]
     seconds: Accumulator[float]
+    approximate: Accumulator[int]
+    """Matches that may be false."""
+    audit: Accumulator[Audit]
+
+
+class AuditSum:
+    """How Spark adds audits up: an AccumulatorParam, without importing Spark for it."""
+
+    def zero(self, value: Audit) -> Audit:
+        return Audit()
+
+    def addInPlace(self, value1: Audit, value2: Audit) -> Audit:
+        return Audit.total((value1, value2))
 
 
 @dataclass(frozen=True)
@@ -78,6 +93,12 @@ class Task:
     unreadable: str | None = None
     """Column with the raw text of records that could not be read, null for good ones."""
     counters: Counters | None = None
+    false_positive: float = 0.0
+    """F, for elastic matchers: the share of the matches that may be false."""
+    audit: float = 0.0
+    """Share of the events that are matched exactly as well, to count what is false."""
+    seed: int = 0
+    """Says which events those are."""
 
 
 def match_batches(task: Task, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -97,10 +118,14 @@ def _match(task: Task, batch: pa.RecordBatch, numbers: list[int]) -> Iterator[pa
     events, row_of_event = read_events(task, batch)
     shards = [opened(task.index, number, task.steps) for number in numbers]
     began = time.perf_counter()
-    found = _found(events, row_of_event, shards)
+    found = _found(events, row_of_event, shards, task.false_positive)
+    audited = _audited(task, batch, row_of_event, shards) if task.audit and task.false_positive else None
     if task.counters is not None:
         # With spread subscriptions every event comes once per shard; the first shard counts it.
         counted = numbers[0] == 0
+        task.counters.approximate.add(int(found.approximate.sum()))
+        if audited is not None:
+            task.counters.audit.add(audited)
         task.counters.seconds.add(time.perf_counter() - began)
         task.counters.events.add(batch.num_rows if counted else 0)
         task.counters.malformed.add(batch.num_rows - len(events) if counted else 0)
@@ -128,19 +153,39 @@ class Found(NamedTuple):
     row: NDArray[np.int64]
     start: NDArray[np.int64]
     ids: pa.Array
-    approximate: bool
+    approximate: NDArray[np.bool_]
 
 
-def _found(events: Events, row_of_event: NDArray[np.int64], shards: list[OpenShard]) -> Found:
+def _found(events: Events, row_of_event: NDArray[np.int64], shards: list[OpenShard], false_positive: float) -> Found:
     """Match events with every shard and put the results together, event by event."""
-    results = [shard.index.match_batch(events) for shard in shards]
+    results = [shard.match(events, false_positive) for shard in shards]
     ids = [shard.ids_of(result.slots) for shard, result in zip(shards, results, strict=True)]
-    approximate = any(result.approximate for result in results)
+    modes = [result.may_be_false for result in results]
     if len(shards) == 1:
-        return Found(row_of_event, results[0].event_start, ids[0], approximate)
+        return Found(row_of_event, results[0].event_start, ids[0], modes[0])
     order = np.argsort(np.concatenate([result.event for result in results]), kind="stable")
     start = np.sum([result.event_start for result in results], axis=0)
-    return Found(row_of_event, start, pa.concat_arrays(ids).take(pa.array(order)), approximate)
+    return Found(row_of_event, start, pa.concat_arrays(ids).take(pa.array(order)), np.concatenate(modes)[order])
+
+
+def _audited(
+    task: Task, batch: pa.RecordBatch, row_of_event: NDArray[np.int64], shards: list[OpenShard]
+) -> Audit | None:
+    """Match some of the events a second time, exactly, and count what was reported and is not so."""
+    rows = row_of_event[chosen_events(len(row_of_event), task.audit, task.seed)]
+    if not rows.size:
+        return None
+    events, _ = read_events(task, batch.take(pa.array(rows)))
+    return Audit.total(_differences(shard, events, task.false_positive) for shard in shards)
+
+
+def _differences(shard: OpenShard, events: Events, false_positive: float) -> Audit:
+    reported, exact = shard.match(events, false_positive), shard.index.match_batch(events)
+    n_slots = shard.index.subscriptions.n_slots
+    pairs, true_pairs = (found.event * n_slots + found.slots for found in (reported, exact))
+    is_false = ~np.isin(pairs, true_pairs)
+    false = np.bincount(reported.event[is_false], minlength=len(events))
+    return Audit.of(np.diff(reported.event_start), false, lost=int((~np.isin(true_pairs, pairs)).sum()))
 
 
 def _as_pairs(keys: pa.RecordBatch, found: Found) -> Iterator[pa.RecordBatch]:
@@ -149,22 +194,24 @@ def _as_pairs(keys: pa.RecordBatch, found: Found) -> Iterator[pa.RecordBatch]:
         stop = min(first + _PAIRS_AT_ONCE, len(found.ids))
         start: NDArray[np.int64] = np.clip(found.start, first, stop)
         rows = np.repeat(found.row, np.diff(start))
-        yield _columns(keys, rows, found.ids.slice(first, stop - first), "subscription_id", found.approximate)
+        approximate = found.approximate[first:stop]
+        yield _columns(keys, rows, found.ids.slice(first, stop - first), "subscription_id", approximate)
 
 
 def _as_arrays(keys: pa.RecordBatch, found: Found) -> Iterator[pa.RecordBatch]:
-    """Yield a row per event that matches anything."""
+    """Yield a row per event that matches anything; it is approximate if one of its matches is."""
     matched = np.flatnonzero(np.diff(found.start))
     offsets = np.append(found.start[matched], found.start[-1]).astype(np.int32)
     lists = pa.ListArray.from_arrays(pa.array(offsets), found.ids)
-    yield _columns(keys, found.row[matched], lists, "subscription_ids", found.approximate)
+    before = np.concatenate([[0], np.cumsum(found.approximate)])[found.start]
+    yield _columns(keys, found.row[matched], lists, "subscription_ids", np.diff(before)[matched] > 0)
 
 
 def _columns(
-    keys: pa.RecordBatch, rows: NDArray[np.int64], matches: pa.Array, named: str, approximate: bool
+    keys: pa.RecordBatch, rows: NDArray[np.int64], matches: pa.Array, named: str, approximate: NDArray[np.bool_]
 ) -> pa.RecordBatch:
     picked = keys.take(pa.array(rows))
-    modes = pa.array(np.full(len(rows), approximate))
+    modes = pa.array(approximate)
     return pa.RecordBatch.from_arrays([*picked.columns, matches, modes], names=[*keys.schema.names, named, APPROXIMATE])
 
 
@@ -188,6 +235,14 @@ class OpenShard:
         if self._column is None:
             self._column = id_column(values, self.ids, self.index.subscriptions.n_slots)
         return self._column.take(pa.array(slots))
+
+    def match(self, events: Events, false_positive: float) -> Matches:
+        """Match within F, by a plan that is ready: a loaded batch is no time to make one.
+
+        Where changes have used up what a plan may spend, a smaller F takes its place, in the end exact matching.
+        """
+        share = self.index.matcher.ready_share(false_positive) if false_positive else 0.0
+        return self.index.match_batch(events, false_positive=share)
 
     def apply(self, step: Step, number: int, n_shards: int) -> None:
         """Bring the index one step further. A new subscription goes to the shard that its id's checksum names."""
