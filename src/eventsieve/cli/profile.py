@@ -47,7 +47,7 @@ def profile(
 
     opened = Catalog.open(catalog)
     schema = opened.schema_at(version)
-    spark = session(None, **({"spark.master": master} if master else {}))
+    spark = session(None, kafka=False, **({"spark.master": master} if master else {}))
     record = measured(opened, None if events is None else _read(spark, events, schema), version=version, spark=spark)
     if for_people(json):
         show(_tables(schema, record))

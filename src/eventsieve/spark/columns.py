@@ -11,7 +11,7 @@ from eventsieve.model.schema import Schema
 from eventsieve.model.types import AttributeType, Bool, Float, Int, Text, Time
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructType
 
 
@@ -92,3 +92,10 @@ def key_columns(events: DataFrame, schema: Schema, key: str | Sequence[str] | No
         if name not in events.columns:
             raise SchemaError(f"no column is named {name!r} to be a key{suggestion(name, events.columns)}")
     return asked
+
+
+def quoted(name: str) -> Column:
+    """Return a column by its very name, dots and all."""
+    from pyspark.sql import functions
+
+    return functions.col("`" + name.replace("`", "``") + "`")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -36,6 +37,20 @@ def connector_settings(asked: dict[str, Any]) -> dict[str, str]:
     return {name: f"{given},{wanted}" if given else wanted}
 
 
+def fetches_connector(settings: Mapping[str, str]) -> bool:
+    """Return whether a session with these settings has to fetch the connector."""
+    return connector_package() in settings.get("spark.jars.packages", "")
+
+
+def connector_missing() -> SparkError:
+    """Return what is to be said where there is no connector."""
+    return SparkError(
+        "Spark has no Kafka connector: it is not part of PySpark, not in the folder "
+        f"{connector_folder()}, and cannot be fetched from here; `make kafka` brings it with Maven, and with "
+        f"spark-submit --packages {connector_package()} does"
+    )
+
+
 def check_connector(spark: SparkSession) -> None:
     """Raise SparkError if a session cannot load the connector."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -45,6 +60,6 @@ def check_connector(spark: SparkSession) -> None:
         jvm.org.apache.spark.util.Utils.classForName(_PROVIDER, False, False)
     except Py4JError as cause:
         raise SparkError(
-            "this Spark session has no Kafka connector; `make kafka` brings the jars, and a new session then loads "
-            f"them; with spark-submit add --packages {connector_package()}"
+            "this Spark session began without the Kafka connector; begin it with session(kafka=True), or with "
+            f"spark-submit --packages {connector_package()}"
         ) from cause

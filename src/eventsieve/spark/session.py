@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from eventsieve.errors import SparkError
+from eventsieve.spark.connector import connector_missing, connector_settings, fetches_connector
 from eventsieve.spark.java import find_java, kept_file
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ appender.console.name = console
 appender.console.target = SYSTEM_ERR
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
+# What it says about a connection is part of the error that we raise.
+logger.kafka.name = org.apache.kafka.clients
+logger.kafka.level = off
 # It reports at every normal stop what is no error.
 logger.hooks.name = org.apache.spark.util.ShutdownHookManager
 logger.hooks.level = off
@@ -34,19 +38,23 @@ logger.gateway.level = error
 """
 
 
-def session(spark: SparkSession | None = None, **conf: Any) -> SparkSession:
+def session(spark: SparkSession | None = None, *, kafka: bool = False, **conf: Any) -> SparkSession:
     """Return the given session, else the active one, else the one of `spark-submit`, else a new embedded one.
 
-    `conf` holds settings by Spark's own names, `session(**{"spark.master": "local[2]"})`. They win over the embedded
-    session's defaults; on a session that runs already only those that can still be changed are accepted.
+    With `kafka` an embedded session loads Spark's Kafka connector. `conf` holds settings by Spark's own names,
+    `session(**{"spark.master": "local[2]"})`. They win over the embedded session's defaults; on a session that runs
+    already only those that can still be changed are accepted.
     """
     found = spark or _active_session()
     if found is not None:
         return _with_settings(found, conf)
     settings = {name: _text(value) for name, value in conf.items()}
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # spark-submit has started Java already, and chosen everything
-        settings = _embedded_settings(settings)
-    return _started(settings)
+        settings = _embedded_settings(settings | (connector_settings(settings) if kafka else {}))
+    try:
+        return _started(settings)
+    except SparkError as cause:
+        raise (connector_missing() if kafka and fetches_connector(settings) else cause) from cause
 
 
 def _active_session() -> SparkSession | None:

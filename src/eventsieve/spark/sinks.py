@@ -98,4 +98,4 @@ def parse_sink(spark: SparkSession, text: str) -> Sink:
         return FileSink(spark, "parquet", folder)
     if form == "json" and folder:
         return FileSink(spark, "json", folder)
-    raise DataError(f"a sink is parquet:DIR, json:DIR or console, not {text!r}")
+    raise DataError(f"a sink is parquet:DIR, json:DIR, console or kafka:BROKERS/TOPIC, not {text!r}")

@@ -55,7 +55,9 @@ def open_source(
     if form == "generate" and rest:
         return _generated(spark, rest, schema, keys, rate, events)
     if form not in _FORMS or not rest:
-        raise DataError(f"a source is json:DIR, parquet:DIR, csv:DIR or generate:NAME, not {text!r}")
+        raise DataError(
+            f"a source is json:DIR, parquet:DIR, csv:DIR, generate:NAME or kafka:BROKERS/TOPIC, not {text!r}"
+        )
     if "://" not in rest and not Path(rest).is_dir():
         raise DataError(f"the folder {rest} of the source does not exist; make it, or name another one")
     return _files(spark, form, rest, schema, keys, files)
