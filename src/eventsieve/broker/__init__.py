@@ -5,7 +5,7 @@ says what a source and a sink are.
 """
 
 from eventsieve.broker.broker import Broker
-from eventsieve.broker.subscribers import AsyncDeliveries, NextHop
+from eventsieve.broker.sinks import AsyncDeliveries, NextHop
 from eventsieve.broker.transport import Delivery, Message
 
 __all__ = ["AsyncDeliveries", "Broker", "Delivery", "Message", "NextHop"]

@@ -10,17 +10,17 @@ Every queue is bounded, so a publisher that is too fast waits. Deliveries leave 
 
 from __future__ import annotations
 
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from eventsieve.broker.adjuster import Adjuster
+from eventsieve.broker.attached import Attached, Terms
+from eventsieve.broker.crew import Crew
 from eventsieve.broker.decoding import Decoder
 from eventsieve.broker.engine import Engine
 from eventsieve.broker.entrance import Entrance
@@ -30,15 +30,14 @@ from eventsieve.broker.journal import Journal
 from eventsieve.broker.ledger import Ledger
 from eventsieve.broker.letters import LetterBox
 from eventsieve.broker.order import InOrder
-from eventsieve.broker.outbox import Outbox, WhenFull
+from eventsieve.broker.outbox import WhenFull
 from eventsieve.broker.output import Output
 from eventsieve.broker.receiver import Receiver
-from eventsieve.broker.sender import Sender
-from eventsieve.broker.spill import DISK_LIMIT, Spill
+from eventsieve.broker.sinks import Callback
+from eventsieve.broker.spill import DISK_LIMIT
 from eventsieve.broker.state import StateFolder
 from eventsieve.broker.stats import Counters, Stats
 from eventsieve.broker.subscriber import Subscriber, WhenRefused
-from eventsieve.broker.subscribers import Callback
 from eventsieve.broker.transport import DeadLetters, Delivery, EventId, Message, Sink, Source, TransactionalSink
 from eventsieve.broker.worker import Dispatch, Worker
 from eventsieve.elastic.settings import OFF, ElasticSettings
@@ -46,6 +45,10 @@ from eventsieve.errors import BrokerError, QueueFullError
 from eventsieve.index.index import EventsLike, Index
 from eventsieve.model.events import Unknown
 from eventsieve.model.ids import Id
+
+if TYPE_CHECKING:
+    from eventsieve.broker.following import Follower
+    from eventsieve.catalog import Catalog
 
 QUEUE: Final = 10_000
 """Events that wait to be matched, at most."""
@@ -126,16 +129,42 @@ class Broker:
         )
         self._sources = tuple(sources)
         self._receivers: list[Receiver] = []
-        self._routes = count(1)
-        self._subscribers: dict[str, Subscriber] = {}
+        self._crew = Crew(self._failed)
+        self._attached = Attached(
+            self.engine, self._output, self._ledger, self._counters, clock, self._state, self._batch, self._crew
+        )
+        self._follower: Follower | None = None
         self._threads: list[threading.Thread] = []
         self._receiving: list[threading.Thread] = []
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
         self._replayed = threading.Event()
         self._stopping = threading.Event()
-        self._failure: BaseException | None = None
         self._started = False
         self._ended = False
+
+    @classmethod
+    def of_catalog(
+        cls,
+        catalog: Catalog,
+        *,
+        matcher: str = "auto",
+        params: Mapping[str, Any] | None = None,
+        elastic: ElasticSettings = OFF,
+        sample: Callable[[Index], EventsLike] | None = None,
+        **options: Any,
+    ) -> Broker:
+        """Make a broker whose subscriptions are a catalog's, now and as they change.
+
+        `sample` returns events that skip plans are measured by; other options are those of the broker itself.
+        """
+        from eventsieve.broker.following import CatalogIndex, Follower
+
+        indexes = CatalogIndex(catalog, matcher, elastic, sample, **(params or {}))
+        version = catalog.version
+        broker = cls(indexes.at(version), version=version, elastic=elastic, **options)
+        broker.engine.followed = True
+        broker._follower = Follower(indexes, broker.engine)
+        return broker
 
     # -- subscribers ---------------------------------------------------------------------------------------
 
@@ -159,50 +188,10 @@ class Broker:
         should get what an earlier broker has left in the same state folder.
         """
         sink: Sink = to if isinstance(to, Sink) else Callback(to)
-        transactional = isinstance(sink, TransactionalSink)
-        with self._lock:
-            route = next(self._routes)
-            name = f"subscriber-{route}" if name is None else name
-            self._check_attachable(name, transactional)
-            if transactional:
-                limit, when_full, everything = max(limit, self._batch + 1), "block", True
-            outbox = Outbox(self._ledger, limit, when_full, lambda: self._spill(name, disk_limit))
-            if self._state is not None and self._state.backlog_of(name).exists():
-                outbox.resume(self._spill(name, disk_limit))
-            at_once = limit if transactional else 1 if isinstance(sink, Callback) else min(limit, self._batch)
-            sender = Sender(
-                sink,
-                outbox,
-                self._counters,
-                self._clock,
-                at_once,
-                retries,
-                lambda why: self._refused(name, when_refused, why),
-            )
-            made = Subscriber(name, route, sink, outbox, sender, self.engine, self._output)
-            self.engine.give(subscriptions, route)
-            self._output.add(made.target(everything))
-            self._subscribers[name] = made
-            made.start(self._spawn)
-        return made
-
-    def _check_attachable(self, name: str, transactional: bool) -> None:
-        taken = self._subscribers.get(name)
-        if taken is not None and taken.closed_because is None:
-            raise BrokerError(f"a subscriber named {name!r} is attached already; name this one differently")
-        others = [each for each in self._subscribers.values() if each.closed_because is None]
-        if (transactional and (others or self._started)) or any(each.transactional for each in others):
-            raise BrokerError("a transactional sink is a broker's only subscriber, and is attached before the start")
-
-    def _spill(self, name: str, limit: int) -> Spill:
-        if self._state is not None:
-            return Spill(self._state.backlog_of(name), limit, True, self._clock)
-        return Spill(Path(tempfile.mkdtemp(prefix="eventsieve-")), limit, False, self._clock)
-
-    def _refused(self, name: str, when_refused: WhenRefused, why: Exception) -> None:
-        if when_refused == "stop":
-            raise BrokerError(f"the subscriber {name!r} did not take its deliveries: {why}") from why
-        self._subscribers[name].disconnect(f"it did not take its deliveries: {why}")
+        if isinstance(sink, TransactionalSink) and self._started:
+            raise BrokerError("a transactional sink is attached before the start: sources are opened with it in mind")
+        terms = Terms(limit, when_full, disk_limit, retries, when_refused)
+        return self._attached.add(sink, name, subscriptions, everything, terms)
 
     # -- publishing ----------------------------------------------------------------------------------------
 
@@ -239,7 +228,7 @@ class Broker:
         return self._entrance.many(events, publisher, ids, timestamp, timeout)
 
     def _check_open(self, timeout: float | None) -> None:
-        self._raise_failure()
+        self._crew.raise_failure()
         if not self._started or self._stopping.is_set():
             raise BrokerError("the broker is not running; start it, for example by `with broker:`")
         # What an earlier broker has left is older, and goes first.
@@ -262,7 +251,7 @@ class Broker:
         with self._lock:
             if self._started:
                 raise BrokerError("a broker is started once; make another one")
-            commits = not any(each.transactional for each in self._subscribers.values())
+            commits = not any(each.transactional for each in self._attached.all())
             self._receivers = [self._receiver(source, commits) for source in self._sources]
             for receiver in self._receivers:
                 receiver.open()
@@ -271,15 +260,17 @@ class Broker:
             worker = Worker(
                 self._dispatch, self.engine, self.adjuster, self._results, self._counters, self._clock, self._batch
             )
-            self._threads.append(self._spawn(partial(self._work, worker), f"worker {number}"))
+            self._threads.append(self._crew.start(partial(self._work, worker), f"worker {number}"))
         if self._journal is not None:
             replay = self._receiver(self._journal.backlog(), False, self._journal)
-            self._receiving.append(self._spawn(partial(self._replay, replay), "replay"))
+            self._receiving.append(self._crew.start(partial(self._replay, replay), "replay"))
         else:
             self._replayed.set()
+        if self._follower is not None:
+            self._threads.append(self._crew.start(partial(self._follower.run, self._stopping), "follower"))
         for receiver in self._receivers:
             name = f"receiver {receiver.source.name}"
-            self._receiving.append(self._spawn(partial(self._receive, receiver), name))
+            self._receiving.append(self._crew.start(partial(self._receive, receiver), name))
 
     def stop(self, timeout: float | None = 30.0) -> None:
         """Take nothing more, deliver what was taken, commit, and end.
@@ -293,19 +284,20 @@ class Broker:
             self._ended = True
         self._stopping.set()
         until = None if timeout is None else time.monotonic() + timeout
-        if self._failure is None:
+        if self._crew.failure is None:
             for thread in self._receiving:
                 thread.join(_left(until))
             self.drain(_left(until))
+        self._crew.dismiss()
         self._queue.abandon()
         self._results.give_up()
-        for subscriber in self._subscribers.values():
+        for subscriber in self._attached.all():
             subscriber.stop()
         for thread in (*self._receiving, *self._threads):
             if thread is not threading.current_thread():
                 thread.join(_PATIENCE)
         self._close()
-        self._raise_failure()
+        self._crew.raise_failure()
 
     def _close(self) -> None:
         for receiver in self._receivers:
@@ -320,22 +312,31 @@ class Broker:
     def drain(self, timeout: float | None = None) -> bool:
         """Wait until everything that was taken is delivered and acknowledged; say whether that is so."""
         until = None if timeout is None else time.monotonic() + timeout
-        while self._failure is None and not self._drained():
-            waits = (self._queue.wait_empty, self._ledger.wait_idle, *(s.wait_empty for s in self._live_subscribers()))
+        while self._crew.failure is None and not self._drained():
+            waits = (
+                self._queue.wait_empty,
+                self._ledger.wait_idle,
+                *(each.wait_empty for each in self._attached.live()),
+            )
             for wait in waits:
                 if not wait(_slice(until)) and until is not None and time.monotonic() >= until:
                     return self._drained()
         return self._drained()
 
     def _drained(self) -> bool:
-        return self._dispatch.idle() and not len(self._ledger) and not any(s.backlog for s in self._live_subscribers())
+        return (
+            self._dispatch.idle() and not len(self._ledger) and not any(each.backlog for each in self._attached.live())
+        )
 
-    @property
-    def finished(self) -> bool:
-        """Whether the broker has failed, or every source has ended and everything is delivered."""
-        if self._failure is not None:
-            return True
-        return bool(self._receivers) and all(each.finished for each in self._receivers) and self._drained()
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until every source has ended and everything is delivered, or the broker has failed; say whether so."""
+        until = None if timeout is None else time.monotonic() + timeout
+        while self._crew.failure is None:
+            if all(each.finished for each in self._receivers) and self.drain(_slice(until)):
+                return True
+            if self._stopping.wait(_slice(until)) or (until is not None and time.monotonic() >= until):
+                return self._crew.failure is not None
+        return True
 
     # -- looking at it -------------------------------------------------------------------------------------
 
@@ -356,7 +357,7 @@ class Broker:
             wait=counters.wait.window(),
             match=counters.match.window(),
             latency=counters.latency.window(),
-            subscribers=tuple(each.stats() for each in self._all_subscribers()),
+            subscribers=tuple(each.stats() for each in self._attached.all()),
         )
 
     # -- inside --------------------------------------------------------------------------------------------
@@ -391,33 +392,12 @@ class Broker:
             if safe:
                 self._journal.commit(max(safe.values()))
 
-    def _spawn(self, run: Callable[[], None], name: str) -> threading.Thread:
-        thread = threading.Thread(target=self._guarded, args=(run,), name=f"eventsieve {name}", daemon=True)
-        thread.start()
-        return thread
-
-    def _guarded(self, run: Callable[[], None]) -> None:
-        try:
-            run()
-        except BaseException as failure:
-            # A thread of ours must not end in silence: nothing more is taken, and whoever asks is told why.
-            if not self._ended:
-                self._failure = self._failure or failure
-                self._stopping.set()
-                self._queue.close()
-                self._results.give_up()
-                self._ledger.wake()
-
-    def _raise_failure(self) -> None:
-        if self._failure is not None:
-            raise BrokerError(f"the broker has stopped: {self._failure}") from self._failure
-
-    def _all_subscribers(self) -> list[Subscriber]:
-        with self._lock:
-            return list(self._subscribers.values())
-
-    def _live_subscribers(self) -> list[Subscriber]:
-        return [each for each in self._all_subscribers() if each.closed_because is None]
+    def _failed(self) -> None:
+        """Take nothing more, and let everybody go who waits."""
+        self._stopping.set()
+        self._queue.close()
+        self._results.give_up()
+        self._ledger.wake()
 
 
 def _left(until: float | None) -> float | None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from eventsieve.broker.gate import Gate
 from eventsieve.broker.routes import Routes
 from eventsieve.elastic.settings import OFF, ElasticSettings
-from eventsieve.errors import MatcherError
+from eventsieve.errors import BrokerError, MatcherError
 from eventsieve.index.index import Index
 from eventsieve.model.events import Events
 from eventsieve.model.ids import Id
@@ -47,6 +47,8 @@ class Engine:
         self.index = index
         self.version = version
         self.routes = Routes(index.subscriptions)
+        self.followed = False
+        """The subscriptions are a catalog's, which alone changes them."""
         self._elastic = elastic
         prepare_plans(index, elastic)
 
@@ -75,6 +77,7 @@ class Engine:
 
     def add(self, id: Id, filter: str, route: int) -> None:
         """Add a subscription between two batches, as one new version."""
+        self._check_own()
         one = Subscriptions(self.schema)
         one.add(id, filter)  # a filter that is not acceptable must not stop anybody
         with self.gate.alone():
@@ -84,11 +87,19 @@ class Engine:
 
     def remove(self, id: Id) -> None:
         """Remove a subscription between two batches, as one new version."""
+        self._check_own()
         with self.gate.alone():
             self.routes.vacate([id])
             self.index.remove(id)
             self.routes.remove(id)
             self.version += 1
+
+    def _check_own(self) -> None:
+        if self.followed:
+            raise BrokerError(
+                "the subscriptions are those of a catalog: change it there, and attach with subscriptions=[...] to get "
+                "their matches"
+            )
 
     def apply(self, removed: Sequence[Id], added: Subscriptions, version: int) -> None:
         """Bring the index to another version in place."""

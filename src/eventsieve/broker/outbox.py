@@ -2,13 +2,13 @@
 
 What to do when it is full is the subscriber's choice:
 
-* `spill`: what does not fit goes to disk, and comes back in order when there is room. Nobody else waits, until the disk
-  limit is reached; then as `block`.
+* `spill`: everything it has not got goes to disk, and comes back in order as it takes it. Nobody else waits, until the
+  disk limit is reached; then as `block`.
 * `block`: the broker waits for this subscriber, and so do all others and in the end the publishers.
 * `disconnect`: the subscriber is given up, with what it has not got.
 
-A delivery stays in the outbox until it is acknowledged. One that was written to disk counts as delivered for its
-publisher: the file is what keeps it now.
+A delivery stays in the outbox until it is acknowledged. One that is on disk counts as delivered for its publisher: the
+file is what keeps it now, so a slow subscriber does not hold back what sources may forget.
 """
 
 from __future__ import annotations
@@ -32,13 +32,19 @@ class Entry(NamedTuple):
 
     delivery: Delivery | None
     receipt: Receipt | None
-    """None once the publisher has been told that it is delivered."""
+    """None for what is on disk: the ledger has been told already."""
 
 
 class Outbox:
-    """One subscriber's queue. Batches come in from one thread at a time, one sender takes them out."""
+    """One subscriber's queue. Batches come in from one thread at a time, one sender takes them out.
 
-    def __init__(self, ledger: Ledger, limit: int, when_full: WhenFull, spill: Callable[[], Spill] | None) -> None:
+    Either nothing is on disk, or what is in memory begins with the head of what is. New entries go to memory only when
+    all that is on disk has been read back.
+    """
+
+    def __init__(
+        self, ledger: Ledger, limit: int, when_full: WhenFull, spill: Callable[[], Spill], durable: bool = False
+    ) -> None:
         if when_full not in get_args(WhenFull):
             raise BrokerError(f"when_full is one of {', '.join(get_args(WhenFull))}, not {when_full!r}")
         if limit < 1:
@@ -52,15 +58,15 @@ class Outbox:
         self._ledger = ledger
         self._when_full = when_full
         self._open_spill = spill
+        self._keeps = durable and when_full == "spill"
         self._spill: Spill | None = None
         self._lock = threading.Condition()
-        self._disk = threading.Lock()
         self._entries: deque[Entry] = deque()
         self._closed = False
         self._settles = True
 
     def __len__(self) -> int:
-        """Return the number of deliveries that are not acknowledged, on disk or not."""
+        """Return the number of deliveries that are not acknowledged, in memory or not."""
         return len(self._entries) + self.spilled
 
     @property
@@ -83,51 +89,49 @@ class Outbox:
     def put(self, entries: Sequence[Entry]) -> None:
         """Append entries; wait, spill or disconnect where they do not fit."""
         at = 0
-        while at < len(entries):
-            with self._lock:
-                if self._closed:
-                    self._give_up(entries[at:])
-                    return
-                if not self.spilled:
-                    room = self.limit - len(self._entries)
-                    self._entries.extend(entries[at : at + room])
-                    self.peak = max(self.peak, len(self._entries))
-                    at = min(len(entries), at + room)
-                    self._lock.notify_all()
+        with self._lock:
+            while not self._closed and at < len(entries):
+                at += self._fill(entries[at:])
                 if at == len(entries):
                     return
                 if self._when_full == "disconnect":
                     self._close(f"it was slow: {len(self._entries)} deliveries were waiting, the most it may have")
-                    self._give_up(entries[at:])
+                elif self._may_spill():
+                    self._to_disk(entries[at:])
                     return
-                if self._when_full == "block" or self._spill_of().full:
-                    self._lock.wait_for(lambda: self._closed or self._has_room())
-                    continue
-            self._put_on_disk(entries[at:])
-            return
+                else:
+                    self._lock.wait_for(lambda: self._closed or self._has_room() or self._may_spill())
+            self._give_up(entries[at:])
 
     def _has_room(self) -> bool:
-        if self._when_full == "spill" and not self._spill_of().full:
-            return True
         return len(self._entries) < self.limit and not self.spilled
 
-    def _spill_of(self) -> Spill:
+    def _may_spill(self) -> bool:
+        return self._when_full == "spill" and not self._disk().full
+
+    def _fill(self, entries: Sequence[Entry]) -> int:
+        """Take as many into memory as fit; return their number."""
+        if self.spilled:
+            return 0
+        fitting = entries[: self.limit - len(self._entries)]
+        self._entries.extend(fitting)
+        self.peak = max(self.peak, len(self._entries))
+        self._lock.notify_all()
+        return len(fitting)
+
+    def _disk(self) -> Spill:
         if self._spill is None:
-            assert self._open_spill is not None, "an outbox that spills is given a place to"
             self._spill = self._open_spill()
         return self._spill
 
-    def _put_on_disk(self, entries: Sequence[Entry]) -> None:
-        # Not under the queue's own lock, so that the sender goes on meanwhile. Only this thread appends.
-        with self._disk:
-            if not self._closed:
-                self._spill_of().append([entry.delivery for entry in entries if entry.delivery is not None])
-        with self._lock:
-            if self._closed:
-                self._give_up(entries)
-                return
-            self._lock.notify_all()
-        self._settle(entries)
+    def _to_disk(self, more: Sequence[Entry]) -> None:
+        """Write what is in memory only, and more behind it; what was in memory stays there too, to be sent next."""
+        fresh = [entry for entry in self._entries if entry.receipt is not None]
+        written = [entry.delivery for entry in (*fresh, *more) if entry.delivery is not None]
+        self._disk().append(written, in_memory=len(fresh))
+        self._entries = deque(entry._replace(receipt=None) for entry in self._entries)
+        self._lock.notify_all()
+        self._settle([*fresh, *more])
 
     # -- going out -----------------------------------------------------------------------------------------
 
@@ -138,23 +142,23 @@ class Outbox:
             if self._closed:
                 return []
             if not self._entries and self.spilled:
-                back = self._spill_of().read(min(limit, self.limit))
+                back = self._disk().read(min(limit, self.limit))
                 self._entries.extend(Entry(delivery, None) for delivery in back)
             return list(islice(self._entries, limit))
 
-    def acknowledge(self, entries: Sequence[Entry]) -> None:
+    def acknowledge(self, n: int) -> None:
         """Remove the first entries: the subscriber has them."""
-        from_disk = sum(entry.receipt is None for entry in entries)
         with self._lock:
             if self._closed:
                 return
-            for _ in entries:
-                self._entries.popleft()
-            self.delivered += sum(entry.delivery is not None for entry in entries)
-            if from_disk and self._spill is not None:
-                self._spill.done(from_disk)
+            # Not the entries as they were taken: meanwhile they may have gone to disk, and the ledger been told.
+            gone = [self._entries.popleft() for _ in range(n)]
+            self.delivered += sum(entry.delivery is not None for entry in gone)
+            from_disk = sum(entry.receipt is None for entry in gone)
+            if from_disk:
+                self._disk().done(from_disk)
             self._lock.notify_all()
-        self._settle(entries)
+        self._settle(gone)
 
     def wait_empty(self, timeout: float | None) -> bool:
         """Wait until everything is acknowledged, or the subscriber is gone; say whether that is so."""
@@ -164,29 +168,32 @@ class Outbox:
     # -- the end -------------------------------------------------------------------------------------------
 
     def close(self, reason: str, settle: bool = True) -> None:
-        """Take and give nothing more. What is left is given up; unless `settle`, it stays undone for its publishers."""
+        """Take and give nothing more. What is left is given up; unless `settle`, it stays undone for its publishers.
+
+        A durable outbox that may spill keeps what is left on disk instead.
+        """
         with self._lock:
             self._close(reason, settle)
 
     def _close(self, reason: str, settle: bool = True) -> None:
         if self._closed:
             return
+        if self._keeps and self._entries:
+            self._to_disk(())
         self._closed = True
         self._settles = settle
         self.closed_because = reason
         left = list(self._entries)
         self._entries.clear()
         if self._spill is not None:
-            with self._disk:
-                self._spill.close()
+            self._spill.close()
         self._lock.notify_all()
         self._give_up(left)
 
     def _give_up(self, entries: Sequence[Entry]) -> None:
-        if not self._settles:
-            return
-        self.undelivered += sum(entry.delivery is not None and entry.receipt is not None for entry in entries)
-        self._settle(entries)
+        if self._settles:
+            self.undelivered += sum(entry.delivery is not None and entry.receipt is not None for entry in entries)
+            self._settle(entries)
 
     def _settle(self, entries: Sequence[Entry]) -> None:
         """Tell the ledger, once for each run of entries of one batch."""

@@ -12,7 +12,7 @@ import tempfile
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 from zlib import crc32
 
 from eventsieve.errors import BrokerError
@@ -120,34 +120,31 @@ class LogReader:
         """Return up to `limit` records that are there already."""
         found: list[bytes] = []
         while len(found) < limit and self.position < self._log.next:
-            with open(self._log.path_of(self._segment), "rb") as file:
+            segment = self._log.segment_of(self.position)
+            if segment != self._segment:
+                self._segment, self._offset = segment, 0
+            reached = self.position
+            with open(self._log.path_of(segment), "rb") as file:
                 file.seek(self._offset)
-                while len(found) < limit and self.position < self._log.next:
-                    record = _read_record(file.read(_HEADER.size), file)
-                    if record is None:
-                        break
+                while len(found) < limit and (record := _read_record(file)) is not None:
                     found.append(record)
                     self.position += 1
                     self._offset = file.tell()
-            if len(found) < limit and self.position < self._log.next:
-                self._next_segment()
+            if self.position == reached:
+                raise BrokerError(
+                    f"the log {self._log.path_of(segment)} is damaged at record {reached}; move the folder "
+                    f"{self._log.folder} away to start without it"
+                )
         return found
 
-    def _next_segment(self) -> None:
-        segment = self._log.segment_of(self.position)
-        if segment == self._segment:
-            raise BrokerError(
-                f"the log {self._log.path_of(segment)} is damaged at record {self.position}; move the folder "
-                f"{self._log.folder} away to start without it"
-            )
-        self._segment, self._offset = segment, 0
 
-
-def _read_record(header: bytes, file: object) -> bytes | None:
+def _read_record(file: IO[bytes]) -> bytes | None:
+    """Return the next record, None at the end or where it is not whole."""
+    header = file.read(_HEADER.size)
     if len(header) < _HEADER.size:
         return None
     length, checksum = _HEADER.unpack(header)
-    record: bytes = file.read(length)  # type: ignore[attr-defined]
+    record = file.read(length)
     return record if len(record) == length and crc32(record) == checksum else None
 
 
@@ -155,7 +152,7 @@ def _whole_records(path: Path) -> tuple[int, int]:
     """Return the number of whole records at the beginning of a file, and their bytes."""
     count = size = 0
     with open(path, "rb") as file:
-        while (record := _read_record(file.read(_HEADER.size), file)) is not None:
+        while (record := _read_record(file)) is not None:
             count += 1
             size += _HEADER.size + len(record)
     return count, size

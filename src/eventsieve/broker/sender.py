@@ -57,7 +57,7 @@ class Sender:
             return 0
         now = self._clock()
         self._counters.latency.add_many([now - each.delivery.received for each in entries if each.delivery is not None])
-        self._outbox.acknowledge(entries)
+        self._outbox.acknowledge(len(entries))
         return len(entries)
 
     def stop(self) -> None:

@@ -23,7 +23,7 @@ _NOTE_EVERY: Final = 1_000
 
 
 class Spill:
-    """Deliveries in order. One thread appends, another reads."""
+    """Deliveries in order."""
 
     def __init__(self, folder: Path, limit: int, durable: bool, clock: Callable[[], float]) -> None:
         self._log = SegmentLog(folder, segment_bytes=max(1, min(16 << 20, limit // 4)))
@@ -44,11 +44,16 @@ class Spill:
         """Whether its part of the disk is used up."""
         return self._log.n_bytes >= self._limit
 
-    def append(self, deliveries: Sequence[Delivery]) -> None:
-        """Write deliveries down; they are safe when this returns."""
+    def append(self, deliveries: Sequence[Delivery], in_memory: int) -> None:
+        """Write deliveries down; they are safe when this returns. The first ones need not be read back.
+
+        Those that need not must be next: everything before them has been read.
+        """
         self._log.append([pack_delivery(delivery) for delivery in deliveries])
         if self._durable:
             self._log.sync()
+        if in_memory:
+            self._reader = LogReader(self._log, self._reader.position + in_memory)
 
     def read(self, limit: int) -> list[Delivery]:
         """Return the next deliveries. The time on disk counts as latency, but not that of an earlier process."""
