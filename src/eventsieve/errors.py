@@ -58,6 +58,10 @@ class QueueFullError(BrokerError):
     """A broker has no room for a publication and the time to wait for some is over. Nothing was taken."""
 
 
+class GivenUpError(BrokerError):
+    """A sink will not take what it was given, however often it is asked."""
+
+
 def suggestion(wrong: str, known: Iterable[str]) -> str:
     """Return ``; did you mean 'price'?`` for a near miss, and the known names otherwise.
 

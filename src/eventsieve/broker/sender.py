@@ -14,6 +14,7 @@ from typing import Final
 from eventsieve.broker.outbox import Entry, Outbox
 from eventsieve.broker.stats import Counters
 from eventsieve.broker.transport import Delivery, Sink, TransactionalSink
+from eventsieve.errors import GivenUpError
 
 _LOG: Final = logging.getLogger(__name__)
 _FIRST_PAUSE: Final = 0.1
@@ -74,7 +75,7 @@ class Sender:
                 if self.failure is None:
                     _LOG.warning("a subscriber refused deliveries: %s", failure)
                 self.failure = failure
-                if attempt == self._retries:
+                if attempt == self._retries or isinstance(failure, GivenUpError):
                     self._on_failure(failure)
                     return False
                 attempt += 1

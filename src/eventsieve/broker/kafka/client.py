@@ -1,15 +1,15 @@
 """Clients of a Kafka cluster: their settings, a look at the cluster before anything begins, and errors that say which.
 
-A client of librdkafka never gives up by itself: a wrong address, a wrong password and a server that restarts look alike
-to whoever waits for a message. So the cluster is asked once at the start, with a time limit, and what the client reports
-meanwhile decides what is said.
+A client never gives up by itself: a wrong address, a wrong password and a server that restarts look alike to whoever
+waits for a message. So the cluster is asked once at the start, with a time limit, and what the client reports meanwhile
+decides what is said.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from eventsieve.errors import BrokerError, suggestion
@@ -27,6 +27,13 @@ def kafka_package() -> Any:
     except ImportError as cause:
         raise BrokerError("Kafka needs its client: pip install 'eventsieve[kafka]'") from cause
     return confluent_kafka
+
+
+def _admin() -> Any:
+    kafka_package()
+    from confluent_kafka import admin
+
+    return admin
 
 
 class Complaints:
@@ -63,16 +70,11 @@ def client_settings(
     return {**base, **given, "bootstrap.servers": brokers, "error_cb": complaints}
 
 
-def make_client(kind: str, settings: Mapping[str, Any], *more: Any) -> Any:
-    """Return a client (`Consumer`, `Producer`, `admin.AdminClient`); raise BrokerError if it refuses its settings."""
-    package = kafka_package()
-    if kind == "AdminClient":
-        from confluent_kafka.admin import AdminClient as factory
-    else:
-        factory = getattr(package, kind)
+def make_client(kind: Callable[..., Any], settings: Mapping[str, Any]) -> Any:
+    """Return a client of a kind; raise BrokerError if it refuses its settings."""
     try:
-        return factory(dict(settings), *more)
-    except (package.KafkaException, ValueError, TypeError) as cause:
+        return kind(dict(settings))
+    except (kafka_package().KafkaException, ValueError, TypeError) as cause:
         raise BrokerError(f"Kafka's client refuses its settings: {reason_of(cause)}") from cause
 
 
@@ -88,7 +90,8 @@ class Cluster:
     def __init__(self, brokers: str, given: Mapping[str, str]) -> None:
         self.brokers = brokers
         self._complaints = Complaints(brokers)
-        self._client = make_client("AdminClient", client_settings(brokers, self._complaints, shared_settings(given)))
+        settings = client_settings(brokers, self._complaints, shared_settings(given))
+        self._client = make_client(_admin().AdminClient, settings)
 
     def check(self, topics: Iterable[str]) -> None:
         """Raise BrokerError within seconds if the cluster does not answer, or a topic is not there."""
@@ -122,13 +125,11 @@ class Cluster:
 
     def make_topics(self, names: Sequence[str]) -> None:
         """Make those topics that are not there, as the cluster makes topics by default."""
-        from confluent_kafka.admin import NewTopic
-
         missing = sorted(set(names) - self.topics())
         if not missing:
             return
         # -1: the cluster's own defaults.
-        made = self._client.create_topics([NewTopic(name, -1, -1) for name in missing])
+        made = self._client.create_topics([_admin().NewTopic(name, -1, -1) for name in missing])
         for name, future in made.items():
             try:
                 future.result(PATIENCE)
@@ -140,14 +141,20 @@ class Cluster:
 
 
 _CONSUMER_ONLY: Final = ("group.", "auto.", "fetch.", "isolation.", "partition.", "session.", "heartbeat.", "max.poll.")
-_PRODUCER_ONLY: Final = ("transaction", "acks", "compression.", "linger.", "batch.", "message.timeout", "queue.buffering.")
+_PRODUCER_ONLY: Final = (
+    "transaction",
+    "acks",
+    "compression.",
+    "linger.",
+    "batch.",
+    "message.timeout",
+    "queue.buffering.",
+)
 
 
 def shared_settings(given: Mapping[str, str]) -> dict[str, str]:
     """Return the settings that clients of all kinds take: where to log in, not how to read or write."""
-    return {
-        name: value for name, value in given.items() if not name.startswith((*_CONSUMER_ONLY, *_PRODUCER_ONLY))
-    }
+    return {name: value for name, value in given.items() if not name.startswith((*_CONSUMER_ONLY, *_PRODUCER_ONLY))}
 
 
 def consumer_settings(given: Mapping[str, str]) -> dict[str, str]:

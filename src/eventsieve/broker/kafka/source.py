@@ -8,7 +8,6 @@ after, since the next owner goes on from there.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -38,6 +37,7 @@ _DEFAULTS: Final = {
     "fetch.wait.max.ms": 50,
     "topic.metadata.refresh.interval.ms": 10_000,
 }
+_BEGINNING: Final = -2
 
 
 class KafkaSource:
@@ -61,17 +61,16 @@ class KafkaSource:
         self._assignments: Assignments | None = None
         self._owned: dict[str, Any] = {}
         self._ended: set[str] = set()
-        self._paused = False
+        self._paused: set[str] = set()
         self._kept: list[Message] = []  # came while none was asked for
-        self._done: dict[str, int] = {}
-        self._committing = threading.Lock()
+        self._done: dict[str, int] = {}  # not known to be committed yet
+        self._incremental = True
 
     def open(self, assignments: Assignments) -> None:
         """Look at the cluster and join the group; go on behind what it has committed."""
         Cluster(self._place.brokers, self._given).check(self._place.topics)
         self._assignments = assignments
-        self._consumer = make_client("Consumer", self._settings())
-        # A look alone does not show whether this group is allowed to us; joining it would fail in silence.
+        self._consumer = make_client(kafka_package().Consumer, self._settings())
         self._consumer.subscribe(
             self._place.topics, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
         )
@@ -87,12 +86,18 @@ class KafkaSource:
         given = consumer_settings(self._given)
         if given.get("group.protocol", "classic").lower() == "consumer":
             del defaults["partition.assignment.strategy"]  # the group's coordinator has its own
+        self._incremental = "cooperative" in given.get("partition.assignment.strategy", "cooperative")
         return client_settings(self._place.brokers, self._complaints, given, defaults)
 
-    @property
-    def group_metadata(self) -> Any:
-        """Who this member is in its group at this moment; a transaction that commits offsets is checked by it."""
-        return self._consumer.consumer_group_metadata()
+    def membership(self) -> Any:
+        """Return who this member is in its group just now; a transaction that commits offsets is checked by it.
+
+        May be called by any thread. Outside the group there would be nothing to check: then it raises BrokerError.
+        """
+        found = self._consumer.consumer_group_metadata() if self._consumer.memberid() else None
+        if found is None or not self._consumer.memberid():
+            raise BrokerError(f"this broker is not a member of the consumer group {self.group!r} just now")
+        return found
 
     # -- reading -------------------------------------------------------------------------------------------
 
@@ -121,17 +126,17 @@ class KafkaSource:
         A client cannot be asked for the one without the other. A first message is kept; if there is still no room the
         next time, partitions are paused. Not at once: that throws away what was fetched ahead.
         """
-        if self._kept and not self._paused and self._owned:
-            self._consumer.pause(list(self._owned.values()))
-            self._paused = True
+        if self._kept and (running := self._owned.keys() - self._paused):
+            self._consumer.pause([self._owned[publisher] for publisher in running])
+            self._paused |= running
         message = self._consumer.poll(0)
         if message is not None:
             self._kept += self._messages([message])
 
     def _resume(self) -> None:
         if self._paused:
-            self._consumer.resume(list(self._owned.values()))
-            self._paused = False
+            self._consumer.resume([self._owned[publisher] for publisher in self._paused])
+            self._paused = set()
 
     def _messages(self, polled: Sequence[Any]) -> list[Message]:
         found: list[Message] = []
@@ -160,22 +165,19 @@ class KafkaSource:
     # -- committing ----------------------------------------------------------------------------------------
 
     def commit(self, positions: Positions) -> None:
-        """Commit in the background; what does not succeed is committed with the next call, or when the source closes."""
-        with self._committing:
-            self._done.update((publisher, at) for publisher, at in positions.items() if publisher in self._owned)
-            offsets = offsets_of(self._done)
-        if offsets:
+        """Commit in the background; what does not succeed is committed with the next call, or at the end."""
+        self._done.update((publisher, at) for publisher, at in positions.items() if publisher in self._owned)
+        if self._done:
             try:
-                self._consumer.commit(offsets=offsets, asynchronous=True)
+                self._consumer.commit(offsets=offsets_of(self._done), asynchronous=True)
             except kafka_package().KafkaException as cause:
                 _LOG.warning("%s: offsets are not committed yet: %s", self.name, reason_of(cause))
 
     def _committed(self, error: Any, offsets: Sequence[Any]) -> None:
-        with self._committing:
-            for place in offsets:
-                publisher = _publisher(place.topic, place.partition)
-                if error is None and place.error is None and self._done.get(publisher, -1) < place.offset:
-                    self._done.pop(publisher, None)
+        for place in offsets:
+            publisher = _publisher(place.topic, place.partition)
+            if error is None and place.error is None and self._done.get(publisher, -1) < place.offset:
+                self._done.pop(publisher, None)
 
     def _commit_now(self, positions: Positions) -> None:
         """Commit and wait for it, before partitions go. If it fails, their next owner delivers a little again."""
@@ -189,9 +191,7 @@ class KafkaSource:
         """Commit what is not yet, and leave the group, which gives our partitions to others."""
         if self._consumer is None:
             return
-        with self._committing:
-            left, self._done = dict(self._done), {}
-        self._commit_now(left)
+        self._commit_now(self._done)
         self._consumer.close()
 
     # -- partitions that come and go -----------------------------------------------------------------------
@@ -200,7 +200,6 @@ class KafkaSource:
         if not isinstance(self._start, str):
             self._place_starts(consumer, places)
         self._owned |= {_publisher(place.topic, place.partition): place for place in places}
-        self._paused = False  # new partitions are not
         assert self._assignments is not None, "a source is opened before it is polled"
         self._assignments.assigned([_publisher(place.topic, place.partition) for place in places])
 
@@ -208,8 +207,7 @@ class KafkaSource:
         publishers = [_publisher(place.topic, place.partition) for place in places]
         assert self._assignments is not None, "a source is opened before it is polled"
         safe = self._assignments.revoked(publishers)
-        with self._committing:
-            unconfirmed = {publisher: self._done[publisher] for publisher in publishers if publisher in self._done}
+        unconfirmed = {publisher: self._done[publisher] for publisher in publishers if publisher in self._done}
         self._commit_now({**unconfirmed, **safe})
         self._let_go(publishers)
 
@@ -223,28 +221,26 @@ class KafkaSource:
         gone = set(publishers)
         self._kept = [message for message in self._kept if message.publisher not in gone]
         self._ended -= gone
-        with self._committing:
-            for publisher in publishers:
-                self._owned.pop(publisher, None)
-                self._done.pop(publisher, None)
+        self._paused -= gone
+        for publisher in publishers:
+            self._owned.pop(publisher, None)
+            self._done.pop(publisher, None)
 
     def _place_starts(self, consumer: Any, places: Sequence[Any]) -> None:
         """Begin at a time or at given offsets where the group has committed nothing yet."""
         committed = consumer.committed(list(places), timeout=PATIENCE)
+        known = [place for place in committed if place.offset >= 0]
         fresh = [place for place in committed if place.offset < 0]
-        if isinstance(self._start, int):
-            for place in fresh:
+        for place in fresh:
+            if isinstance(self._start, int):
                 place.offset = self._start
-            fresh = consumer.offsets_for_times(fresh, timeout=PATIENCE) if fresh else []
-        elif isinstance(self._start, Mapping):
-            for place in fresh:
-                # As Spark writes them: -2 is the beginning of a partition, -1 its end, and so both are for the client.
-                place.offset = self._start.get(place.topic, {}).get(str(place.partition), -2)
-        known = [place for place in committed if place.offset >= 0 and place not in fresh]
-        if self._settings().get("partition.assignment.strategy") == "cooperative-sticky":
-            consumer.incremental_assign([*known, *fresh])
-        else:
-            consumer.assign([*known, *fresh])
+            elif isinstance(self._start, Mapping):
+                # As Spark has it, -2 is the beginning of a partition and -1 its end; the client has it so, too.
+                place.offset = self._start.get(place.topic, {}).get(str(place.partition), _BEGINNING)
+        if fresh and isinstance(self._start, int):
+            fresh = consumer.offsets_for_times(fresh, timeout=PATIENCE)
+        assign = consumer.incremental_assign if self._incremental else consumer.assign
+        assign([*known, *fresh])
 
 
 def _publisher(topic: str, partition: int) -> str:
