@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -208,8 +209,6 @@ broker.stop()
 
 @pytest.mark.deep
 def test_after_kill_9_nothing_that_was_acknowledged_is_lost_and_order_is_kept(tmp_path: Path) -> None:
-    import json
-
     acknowledged = tmp_path / "acknowledged"
     acknowledged.touch()
 

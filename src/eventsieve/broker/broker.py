@@ -253,6 +253,7 @@ class Broker:
                 raise BrokerError("a broker is started once; make another one")
             commits = not any(each.transactional for each in self._attached.all())
             self._receivers = [self._receiver(source, commits) for source in self._sources]
+            self.engine.warm_up()
             for receiver in self._receivers:
                 receiver.open()
             self._started = True

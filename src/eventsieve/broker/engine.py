@@ -17,6 +17,7 @@ from eventsieve.broker.routes import Routes
 from eventsieve.elastic.settings import OFF, ElasticSettings
 from eventsieve.errors import BrokerError, MatcherError
 from eventsieve.index.index import Index
+from eventsieve.matchers.registry import elastic_matchers, matcher_class
 from eventsieve.model.events import Events
 from eventsieve.model.ids import Id
 from eventsieve.model.schema import Schema
@@ -42,7 +43,8 @@ class Engine:
     """The index in force."""
 
     def __init__(self, index: Index, version: int = 0, elastic: ElasticSettings = OFF) -> None:
-        _check_elastic(index, elastic)
+        if elastic.enabled:
+            check_elastic(index.matcher.name)
         self.gate = Gate()
         self.index = index
         self.version = version
@@ -72,6 +74,13 @@ class Engine:
             self.version,
             false_positive,
         )
+
+    def warm_up(self) -> None:
+        """Load the compiled code, so that the first event need not wait for it."""
+        nothing = Events.from_dicts(self.schema, [{}])
+        with self.gate.reading():
+            for share in {0.0, self._elastic.maximum}:
+                self.match([nothing], share)
 
     # -- changing ------------------------------------------------------------------------------------------
 
@@ -137,11 +146,10 @@ def prepare_plans(index: Index, elastic: ElasticSettings) -> None:
         index.matcher.skip_plan(rung)
 
 
-def _check_elastic(index: Index, elastic: ElasticSettings) -> None:
-    if elastic.enabled and not index.matcher.capabilities.elastic:
-        from eventsieve.matchers.registry import elastic_matchers
-
+def check_elastic(matcher: str) -> None:
+    """Raise MatcherError if a matcher cannot give way under load."""
+    if not matcher_class(matcher).capabilities.elastic:
         raise MatcherError(
-            f"matcher {index.matcher.name!r} is exact and cannot give way under load; choose one of "
+            f"matcher {matcher!r} is exact and cannot give way under load; choose one of "
             f"{', '.join(elastic_matchers())}, or leave elastic matching off"
         )

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from eventsieve.broker.engine import Engine
+from eventsieve.broker.engine import Engine, check_elastic
 from eventsieve.catalog import Catalog
 from eventsieve.catalog.ids import IdColumns
 from eventsieve.elastic.settings import OFF, ElasticSettings
@@ -19,6 +19,8 @@ from eventsieve.index.index import EventsLike, Index, build
 from eventsieve.model.ids import Id
 from eventsieve.subscriptions import Subscriptions
 
+_ELASTIC: Final = "spare-rein"
+"""The elastic matcher that "auto" stands for: the one that gains most within a bound."""
 IN_PLACE: Final = 500
 """Changes that are made in place: each takes well under a millisecond, and matching waits meanwhile."""
 LOOK_EVERY: Final = 0.5
@@ -38,9 +40,12 @@ class CatalogIndex:
     ) -> None:
         """Build with a matcher and its parameters; `sample` gives events that skip plans are measured by."""
         self.catalog = catalog
-        self._matcher, self._sample = matcher, sample
-        # Plans are made for the very steps that the controller takes.
-        self._params = {"ladder": elastic.ladder, **params} if elastic.enabled else params
+        self._matcher, self._params, self._sample = matcher, params, sample
+        if elastic.enabled:
+            self._matcher = _ELASTIC if matcher == "auto" else matcher
+            check_elastic(self._matcher)
+            # Plans are made for the very steps that the controller takes.
+            self._params = {"ladder": elastic.ladder, **params}
 
     def at(self, version: int) -> Index:
         """Build the index of a version."""
