@@ -30,7 +30,7 @@ BOUND_HEADER: Final = "eventsieve-bound"
 REASON_HEADER: Final = "eventsieve-reason"
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _PATTERN: Final = re.compile(r"\{(\w+)\}")
-_LONGEST: Final = 200
+LONGEST_PART: Final = 200
 """Characters of a name that becomes part of a topic's name; Kafka allows 249 in all."""
 
 Start: TypeAlias = Literal["earliest", "latest"] | int | Mapping[str, Mapping[str, int]]
@@ -148,7 +148,7 @@ def topic_part(name: str) -> str:
     >>> topic_part("team-1"), topic_part("team/1")
     ('team-1', 'team_1-89b6c50ee0')
     """
-    allowed = re.sub(r"[^A-Za-z0-9._-]", "_", name)[:_LONGEST]
+    allowed = re.sub(r"[^A-Za-z0-9._-]", "_", name)[:LONGEST_PART]
     if allowed == name and name:
         return name
     return f"{allowed}-{hashlib.sha256(name.encode()).hexdigest()[:10]}"

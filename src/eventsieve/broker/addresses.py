@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -26,7 +26,7 @@ class SourceOptions:
     """The broker's state folder."""
     key: str | None = None
     """The field that names an event, where there is one."""
-    kafka: KafkaOptions = KafkaOptions()
+    kafka: KafkaOptions = field(default_factory=KafkaOptions)
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class SinkOptions:
     fsync: bool = True
     sources: Sequence[Source] = ()
     """The broker's sources: exactly once binds a sink to one of them."""
-    kafka: KafkaOptions = KafkaOptions()
+    kafka: KafkaOptions = field(default_factory=KafkaOptions)
 
 
 def open_source(address: str, options: SourceOptions) -> Source:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from eventsieve.catalog import Catalog
 from eventsieve.errors import DataError
-from eventsieve.spark.kafka import PREFIX, KafkaOptions, KafkaPlace, check_reachable
+from eventsieve.kafka import PREFIX, KafkaPlace
+from eventsieve.spark.kafka import KafkaOptions, check_reachable
 from eventsieve.spark.kafka_sink import KafkaLetters, KafkaSink
 from eventsieve.spark.kafka_source import KEPT, KafkaSource, carried_columns
 from eventsieve.spark.sinks import Sink, parse_sink

@@ -27,9 +27,10 @@ _MOST_LEARNED: Final = 100_000
 def broker(
     catalog: Annotated[str, typer.Option(metavar="DIR", help="The catalog's folder.")],
     source: Annotated[
-        list[str], typer.Option(metavar="SOURCE", help="json:FILE, json:FOLDER or json:- ; may be repeated.")
+        list[str],
+        typer.Option(metavar="SOURCE", help="json:FILE, json:FOLDER, json:- or kafka:BROKERS/TOPIC; may be repeated."),
     ],
-    sink: Annotated[str, typer.Option(metavar="SINK", help="json:FILE or console.")],
+    sink: Annotated[str, typer.Option(metavar="SINK", help="json:FILE, kafka:BROKERS/TOPIC or console.")],
     state: Annotated[
         str | None, typer.Option(metavar="DIR", help="Where the broker keeps what it needs to go on after a stop.")
     ] = None,
@@ -56,8 +57,21 @@ def broker(
     queue: Annotated[int, typer.Option(min=1, metavar="N", help="Events that wait to be matched, at most.")] = 10_000,
     batch: Annotated[int, typer.Option(min=1, metavar="N", help="Events matched together, at most.")] = 256,
     dead_letter: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Where messages go that cannot be matched. Else: in the state.")
+        str | None,
+        typer.Option(
+            metavar="PLACE",
+            help="FILE or kafka:BROKERS/TOPIC for what cannot be matched. Else: TOPIC-dead-letter, or in the state.",
+        ),
     ] = None,
+    kafka: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of Kafka's clients, or @FILE with many.")
+    ] = None,
+    start: Annotated[
+        str, typer.Option("--from", metavar="WHERE", help="Begin Kafka at earliest, latest, a time, or JSON offsets.")
+    ] = "earliest",
+    exactly_once: Annotated[
+        bool, typer.Option("--exactly-once", help="From Kafka to Kafka: matches and offsets in one transaction.")
+    ] = False,
     metrics: Annotated[int | None, typer.Option(metavar="PORT", help="Serve Prometheus metrics on this port.")] = None,
 ) -> None:
     """Match events against a catalog as they come, within milliseconds, in one process.
@@ -74,12 +88,17 @@ def broker(
       tail -f ticks.jsonl | eventsieve broker --catalog shop --source json:- --sink console --key tick
       eventsieve broker --catalog shop --source json:day.jsonl --sink console --until-empty
       eventsieve broker --catalog shop --source json:in --sink console --matcher spare-rein --elastic max=0.1%
+      eventsieve broker --catalog shop --source kafka:localhost:9092/ticks --sink kafka:localhost:9092/matches
+      --exactly-once
     """
-    from eventsieve.broker.addresses import SinkOptions, SourceOptions, open_sink, open_source
+    from eventsieve.broker.addresses import SinkOptions, SourceOptions, open_letters, open_sink, open_source
     from eventsieve.broker.broker import Broker
-    from eventsieve.broker.files import FileLetters
+    from eventsieve.broker.kafka.addresses import KafkaOptions, default_group
+    from eventsieve.broker.kafka.owners import Owners
     from eventsieve.catalog import Catalog
     from eventsieve.elastic.settings import ElasticSettings
+    from eventsieve.kafka import parse_start
+    from eventsieve.kafka import read_settings as kafka_settings
 
     if output not in ("arrays", "pairs"):
         raise typer.BadParameter("--output is arrays or pairs")
@@ -87,24 +106,30 @@ def broker(
     settings = ElasticSettings.parse(elastic)
     if learn is not None and not settings.enabled:
         raise typer.BadParameter("--learn is for skip plans; say --elastic on, or leave it out")
-    opened = open_sink(sink, SinkOptions(output, with_event))  # type: ignore[arg-type]  # checked above
+    opened = Catalog.open(catalog)
+    clients = KafkaOptions(
+        kafka_settings(kafka or []), parse_start(start), default_group(source[0], sink), exactly_once, Owners(opened)
+    )
+    sources = [open_source(each, SourceOptions(not until_empty, folder, key, clients)) for each in source]
+    told = SinkOptions(output, with_event, sources=sources, kafka=clients)  # type: ignore[arg-type]  # checked above
+    target = open_sink(sink, told)
     running = Broker.of_catalog(
-        Catalog.open(catalog),
+        opened,
         matcher=matcher,
         params=read_settings(param),
         elastic=settings,
         sample=None if learn is None else _sample(learn),
-        sources=[open_source(each, SourceOptions(not until_empty, folder)) for each in source],
+        sources=sources,
         state=folder,
         workers=workers,
         queue=queue,
         batch=batch,
         key=key,
         unknown="ignore",
-        dead_letters=None if dead_letter is None else FileLetters(Path(dead_letter)),
+        dead_letters=open_letters(dead_letter, source, clients),
     )
     # One sink, so nobody is kept waiting by it but the sources: they can.
-    running.attach(opened, name="sink", everything=True, when_full="block", retries=5, when_refused="stop")
+    running.attach(target, name="sink", everything=True, when_full="block", retries=5, when_refused="stop")
     _run(running, metrics)
     if sink not in ("console", "json:-"):
         emit(running.stats().summary())

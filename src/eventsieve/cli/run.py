@@ -94,6 +94,7 @@ def run(
     from eventsieve.cli._progress import ProgressLine
     from eventsieve.cli._streams import Ends
     from eventsieve.elastic.settings import ElasticSettings, parse_share
+    from eventsieve.kafka import PREFIX
     from eventsieve.spark import kafka as kafka_clients
     from eventsieve.spark.session import session
     from eventsieve.spark.sinks import ConsoleSink
@@ -107,7 +108,7 @@ def run(
     generated = source.startswith("generate:")
     if generated and until_empty and events is None:
         raise typer.BadParameter("a generated stream has no end of its own; say where with --events")
-    from_kafka = source.startswith(kafka_clients.PREFIX)
+    from_kafka = source.startswith(PREFIX)
     rate = rate or (100_000 if from_kafka else 10_000)
     keys = [Key.parse(text) for text in key or ([] if from_kafka else ["event_id"])]
     settings = kafka_clients.KafkaOptions(kafka_clients.read_settings(kafka or []), start, rate, largest)

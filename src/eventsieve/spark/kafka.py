@@ -8,64 +8,24 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from eventsieve import kafka
 from eventsieve.errors import DataError, SparkError, suggestion
+from eventsieve.kafka import PATIENCE, why_unreachable
 from eventsieve.spark.connector import check_connector
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PREFIX: Final = "kafka:"
-PATIENCE: Final = 5
-"""Seconds within which a cluster has to answer."""
-_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
-_PATTERN: Final = re.compile(r"\{(\w+)\}")
 _LOGIN_MODULES: Final = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
-
-
-@dataclass(frozen=True)
-class KafkaPlace:
-    """Topics of a cluster, or a pattern with one name in braces that stands for many topics."""
-
-    brokers: str
-    topic: str
-
-    @classmethod
-    def parse(cls, text: str) -> KafkaPlace:
-        """Read `kafka:BROKERS/TOPIC`.
-
-        >>> KafkaPlace.parse("kafka:one:9092,two:9092/ticks")
-        KafkaPlace(brokers='one:9092,two:9092', topic='ticks')
-        """
-        brokers, slash, topic = text.removeprefix(PREFIX).rpartition("/")
-        for name in _PATTERN.sub("x", topic).split(","):
-            if not text.startswith(PREFIX) or not slash or _NAME.fullmatch(name) is None:
-                raise DataError(
-                    f"Kafka is named as kafka:BROKERS/TOPIC, such as kafka:localhost:9092/ticks, not {text!r}"
-                )
-        for broker in brokers.split(","):
-            if re.fullmatch(r"\[?[^/\s,\[\]]+\]?:\d+", broker) is None:
-                raise DataError(f"a Kafka broker is HOST:PORT, not {broker!r} in {text!r}")
-        return cls(brokers, topic)
-
-    @property
-    def topics(self) -> list[str]:
-        return self.topic.split(",")
-
-    @property
-    def placeholder(self) -> str | None:
-        """The name in braces, None if this is a plain topic."""
-        found = _PATTERN.search(self.topic)
-        return found[1] if found else None
 
 
 @dataclass(frozen=True)
@@ -83,26 +43,8 @@ class KafkaOptions:
 
 
 def read_settings(texts: Iterable[str]) -> dict[str, str]:
-    """Read client settings: each text is KEY=VALUE, or @FILE with such lines.
-
-    `sasl.username` and `sasl.password` are a short form of the login that Java's clients want.
-    """
-    settings: dict[str, str] = {}
-    for text in texts:
-        for line in _lines(Path(text[1:])) if text.startswith("@") else [text]:
-            name, equals, value = line.partition("=")
-            if not equals or not name.strip():
-                raise DataError("a Kafka setting is KEY=VALUE, such as security.protocol=SASL_SSL, or @FILE")
-            settings[name.strip().removeprefix("kafka.")] = value.strip()
-    return _with_login(settings)
-
-
-def _lines(file: Path) -> list[str]:
-    try:
-        lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
-    except OSError as cause:
-        raise DataError(f"cannot read Kafka settings from {file}: {cause.strerror}") from cause
-    return [line for line in lines if line and not line.startswith("#")]
+    """Read client settings; `sasl.username` and `sasl.password` are a short form of the login Java's clients want."""
+    return _with_login(kafka.read_settings(texts))
 
 
 def _with_login(settings: dict[str, str]) -> dict[str, str]:
@@ -123,15 +65,9 @@ def _with_login(settings: dict[str, str]) -> dict[str, str]:
 
 def check_reachable(brokers: str) -> None:
     """Raise SparkError if none of the brokers accepts a connection; needs no Java, so it can come first."""
-    reasons = []
-    for broker in brokers.split(","):
-        host, _, port = broker.rpartition(":")
-        try:
-            with socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE):
-                return
-        except (OSError, OverflowError) as reason:
-            reasons.append(f"{broker}: {getattr(reason, 'strerror', None) or reason}")
-    raise SparkError(f"no Kafka broker can be reached ({'; '.join(reasons)}); is it running, and is the address right?")
+    reason = why_unreachable(brokers)
+    if reason is not None:
+        raise SparkError(reason)
 
 
 class KafkaCluster:

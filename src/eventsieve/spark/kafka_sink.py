@@ -14,8 +14,18 @@ import pyarrow.compute as pc
 
 from eventsieve.catalog import Catalog
 from eventsieve.errors import DataError
+from eventsieve.kafka import (
+    EVENT_HEADER,
+    LONGEST_PART,
+    MODE_HEADER,
+    NOBODY,
+    REASON_HEADER,
+    SUBSCRIPTION_HEADER,
+    VERSION_HEADER,
+    KafkaPlace,
+)
 from eventsieve.spark.columns import quoted
-from eventsieve.spark.kafka import KafkaCluster, KafkaPlace
+from eventsieve.spark.kafka import KafkaCluster
 from eventsieve.spark.kafka_source import POSITION
 from eventsieve.spark.letters import BESIDE
 
@@ -28,10 +38,6 @@ _LARGEST: Final = 1 << 30
 """Bytes of a record that the producer lets pass; what is too large is the cluster's to say."""
 _RESULTS: Final = ("subscription_id", "subscription_ids", "catalog_version", "match_mode")
 _NOT_IN_VALUE: Final = ("kafka_key", "kafka_headers", "kafka_value")
-_LONGEST: Final = 200
-"""Characters of a name that becomes part of a topic's name; Kafka allows 249 in all."""
-NOBODY: Final = "nobody"
-"""Stands for the owner of a subscription that has none."""
 _OWNED, _OWNER = "_eventsieve_owned", "_eventsieve_owner"
 _NO_HEADERS: Final = "CAST(array() AS array<struct<key: string, value: binary>>)"
 
@@ -146,9 +152,9 @@ class KafkaLetters:
         from pyspark.sql import functions
 
         there = set(rows.columns)
-        told = {"eventsieve-reason": functions.col("reason")}
+        told = {REASON_HEADER: functions.col("reason")}
         if there.issuperset(POSITION):
-            told["eventsieve-event"] = _joined(POSITION)
+            told[EVENT_HEADER] = _joined(POSITION)
         value = functions.col("kafka_value") if "kafka_value" in there else functions.col("event").cast("binary")
         key = functions.col("kafka_key") if "kafka_key" in there else functions.lit(None).cast("binary")
         topic = functions.lit(self._topic.place.topic)
@@ -161,10 +167,10 @@ def _records(rows: DataFrame, topic: Column) -> DataFrame:
     from pyspark.sql import functions
 
     event = _event_id(rows)
-    told = {"eventsieve-event": event, "eventsieve-version": functions.col("catalog_version").cast("string")}
+    told = {EVENT_HEADER: event, VERSION_HEADER: functions.col("catalog_version").cast("string")}
     if "subscription_id" in rows.columns:
-        told["eventsieve-subscription"] = functions.col("subscription_id").cast("string")
-    told["eventsieve-mode"] = functions.col("match_mode")
+        told[SUBSCRIPTION_HEADER] = functions.col("subscription_id").cast("string")
+    told[MODE_HEADER] = functions.col("match_mode")
     key = event.cast("binary")
     if "kafka_key" in rows.columns:
         key = functions.coalesce(functions.col("kafka_key"), key)
@@ -222,14 +228,10 @@ def _with_headers(rows: DataFrame, told: dict[str, Column]) -> Column:
 
 
 def _topic_part(name: Column) -> Column:
-    """Return a name as part of a topic's name.
-
-    Where characters have to be replaced or cut off, a digest of the whole name follows, so that two names never share a
-    topic: one subscriber must not get what is another's.
-    """
+    """Return a name as part of a topic's name: what `eventsieve.kafka.topic_part` does, for a column."""
     from pyspark.sql import functions
 
-    allowed = functions.substring(functions.regexp_replace(name, "[^A-Za-z0-9._-]", "_"), 1, _LONGEST)
+    allowed = functions.substring(functions.regexp_replace(name, "[^A-Za-z0-9._-]", "_"), 1, LONGEST_PART)
     digest = functions.left(functions.sha2(name.cast("binary"), 256), functions.lit(10))
     return functions.when((allowed == name) & (name != ""), name).otherwise(
         functions.concat(allowed, functions.lit("-"), digest)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from eventsieve.errors import DataError, SchemaError, SparkError, suggestion
+from eventsieve.kafka import KafkaPlace, parse_start
 from eventsieve.model.schema import Schema
 from eventsieve.spark.columns import file_schema
-from eventsieve.spark.kafka import KafkaCluster, KafkaOptions, KafkaPlace, read_offsets
+from eventsieve.spark.kafka import KafkaCluster, KafkaOptions, read_offsets
 from eventsieve.spark.letters import BESIDE, REASON, RECORD
 from eventsieve.spark.sources import AVAILABLE, UNREADABLE, Key
 
@@ -115,19 +115,11 @@ class KafkaSource:
 
 def _start_options(start: str) -> dict[str, str]:
     """Return Spark's options for where a new stream begins."""
-    if start in ("earliest", "latest") or start.startswith("{"):
+    parsed = parse_start(start)
+    if not isinstance(parsed, int):
         return {"startingOffsets": start}
-    try:
-        moment = datetime.fromisoformat(start)
-    except ValueError as cause:
-        raise DataError(
-            "a Kafka source begins at earliest, latest, a time such as 2026-01-31T08:00, or offsets as JSON, not "
-            f"{start!r}"
-        ) from cause
-    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
-    milliseconds = int(moment.timestamp() * 1000)
     # A partition without records since then has nothing to begin with but its end.
-    return {"startingTimestamp": str(milliseconds), "startingOffsetsByTimestampStrategy": "latest"}
+    return {"startingTimestamp": str(parsed), "startingOffsetsByTimestampStrategy": "latest"}
 
 
 def _json_columns(schema: Schema, keys: Sequence[Key]) -> StructType:

@@ -106,13 +106,20 @@ class Cluster:
 
     def topics(self) -> set[str]:
         """Return the names of all topics."""
+        return set(self._metadata().topics)
+
+    def identity(self) -> str:
+        """Return the cluster's own name for itself, which stays when its addresses change."""
+        return str(self._metadata().cluster_id)
+
+    def _metadata(self) -> Any:
         unreachable = why_unreachable(self.brokers)
         if unreachable is not None:
             raise BrokerError(unreachable)
         until = time.monotonic() + PATIENCE
         while True:
             try:
-                return set(self._client.list_topics(timeout=_SLICE).topics)
+                return self._client.list_topics(timeout=_SLICE)
             except kafka_package().KafkaException as cause:
                 self._client.poll(0)  # lets the client tell its complaints
                 self._complaints.check()

@@ -44,18 +44,21 @@ class KafkaSource:
     """Topics of a cluster, read by one member of a consumer group.
 
     `start` is where a group begins that has not committed anything yet. Unless `follow`, the source is finished when
-    its partitions are read to the end.
+    its partitions are read to the end. Events are `named` by topic, partition and offset, as the Spark pipeline names
+    them, unless their names are in a field.
     """
 
     def __init__(
         self, place: KafkaPlace, group: str, settings: Mapping[str, str] | None = None, start: Start = "earliest",
-        follow: bool = True,
+        follow: bool = True, named: bool = True,
     ) -> None:  # fmt: skip
         if place.placeholder is not None:
             raise DataError(f"a source names its topics, separated by commas; {place.topic!r} is a pattern")
         self.name = str(place)
+        self.brokers = place.brokers
         self.group = group
-        self._place, self._given, self._start, self._follow = place, dict(settings or {}), start, follow
+        self._place, self._given, self._start = place, dict(settings or {}), start
+        self._follow, self._named = follow, named
         self._complaints = Complaints(place.brokers)
         self._consumer: Any = None
         self._assignments: Assignments | None = None
@@ -90,14 +93,12 @@ class KafkaSource:
         return client_settings(self._place.brokers, self._complaints, given, defaults)
 
     def membership(self) -> Any:
-        """Return who this member is in its group just now; a transaction that commits offsets is checked by it.
+        """Return who this member is in its group just now, None if it is no member. May be called by any thread.
 
-        May be called by any thread. Outside the group there would be nothing to check: then it raises BrokerError.
+        A transaction that commits offsets is checked by it; without a member there would be nothing to check.
         """
         found = self._consumer.consumer_group_metadata() if self._consumer.memberid() else None
-        if found is None or not self._consumer.memberid():
-            raise BrokerError(f"this broker is not a member of the consumer group {self.group!r} just now")
-        return found
+        return found if self._consumer.memberid() else None
 
     # -- reading -------------------------------------------------------------------------------------------
 
@@ -147,7 +148,7 @@ class KafkaSource:
             publisher = _publisher(each.topic(), each.partition())
             self._ended.discard(publisher)
             if publisher in self._owned:
-                found.append(_message(each, publisher))
+                found.append(_message(each, publisher, self._named))
         return found
 
     def _noticed(self, event: Any) -> None:
@@ -254,7 +255,7 @@ def offsets_of(positions: Positions) -> list[Any]:
     return [place(topic, int(partition), at + 1) for (topic, _, partition), at in cut]
 
 
-def _message(record: Any, publisher: str) -> Message:
+def _message(record: Any, publisher: str, named: bool) -> Message:
     kind, milliseconds = record.timestamp()
     headers = record.headers() or ()
     value = record.value()
@@ -262,6 +263,7 @@ def _message(record: Any, publisher: str) -> Message:
         b"" if value is None else value,
         publisher,
         record.offset(),
+        id=f"{publisher}/{record.offset()}" if named else None,
         key=record.key(),
         headers=tuple((name, b"" if held is None else held) for name, held in headers),
         timestamp=milliseconds / 1000 if kind else None,

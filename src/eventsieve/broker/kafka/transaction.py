@@ -74,6 +74,8 @@ class TransactionalKafkaSink(KafkaSink):
         """Send what belongs to these positions and commit both; if anything fails, neither counts."""
         if not positions:
             return
+        if self._member is None:
+            raise BrokerError(f"this broker is not a member of the consumer group {self._source.group!r} just now")
         found = [
             record
             for delivery in self._deliveries
