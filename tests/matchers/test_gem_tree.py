@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import eventsieve as es
 from eventsieve.errors import MatcherError
 from eventsieve.matchers.gem_tree import GemTree
-from eventsieve.matchers.gem_tree.layout import NODES, PARENT, SIZE, TRIANGLES
+from eventsieve.matchers.gem_tree.layout import CELL, NODES, PARENT, SIZE, TRIANGLES
 from eventsieve.matchers.gem_tree.order import global_order, nothing_seen, visiting_rates
 from eventsieve.matchers.registry import make_matcher
 from eventsieve.model.columns import ClauseTable, Domains, EventColumns
@@ -98,7 +98,11 @@ def assert_sound(matcher: GemTree) -> None:
         share = shape.alpha + clauses.stop[s] - clauses.start[s] - tree.node[node, 6]
         while node > 0:
             t = tree.node[node, PARENT]
-            share *= shape.rate[tree.triangle_attribute[t] * tree.cell.shape[1] + tree.node[node, 10]]
+            cell = tree.node[node, CELL]
+            finer = tree.triangle_scale[t] > shape.n_cells
+            share *= (
+                shape.finer_rate[cell] if finer else shape.rate[tree.triangle_attribute[t] * tree.cell.shape[1] + cell]
+            )
             count[t] += 1
             cost[t] += share
             node = int(tree.triangle_parent[t])
@@ -231,6 +235,56 @@ def test_what_a_cell_leaves_to_check_holds_for_its_own_branch_only() -> None:
     matcher.build(table(clauses), DOMAINS)
     values = (0.1, 0.25, 0.26, 0.3, 0.45, 0.52, 0.8)
     assert_exact(matcher, clauses, [{0: v, 1: w, 2: 0.2} for v in values for w in (0.1, 0.3, 0.31)])
+
+
+@pytest.mark.parametrize("cells", [2, 3, 8, 40])
+def test_a_full_cell_on_the_diagonal_is_divided_by_the_same_attribute_again(cells: int) -> None:
+    """Three hundred single values and narrow ranges of one attribute, and a second attribute that tells less."""
+    values = np.arange(300) / 299
+    clauses: list[Clause] = [[(0, v, v), (1, 0.1, 0.7)] for v in values]
+    clauses += [[(0, v, v + 0.002)] for v in values]
+    matcher = GemTree(cells=cells, bucket=8, minimum=4)
+    matcher.build(table(clauses), DOMAINS)
+    tree = matcher._tree
+    assert tree.triangle_scale[: tree.used[TRIANGLES]].max() >= min(300 // 8, cells**2)
+    assert matcher.describe()["largest_bucket"] < 40
+    assert_sound(matcher)
+    events = [{0: v, 1: w} for v in [*values[::7], 0.0011, 0.5021, -1.0, 2.0] for w in (0.05, 0.5)]
+    assert_exact(matcher, clauses, events)
+    matcher.delete(np.arange(0, 600, 2, dtype=np.int32))
+    clauses[::2] = [[] for _ in clauses[::2]]
+    assert_exact(matcher, clauses, events)
+    clauses[::2] = [[(0, v, v), (2, 0.2, 0.9)] for v in values]
+    matcher.insert(np.arange(0, 600, 2, dtype=np.int32), table(clauses))
+    assert_exact(matcher, clauses, [{**event, 2: 0.3} for event in events])
+    assert_sound(matcher)
+
+
+def test_equal_single_values_are_not_divided_again_and_again() -> None:
+    clauses: list[Clause] = [[(0, 0.3, 0.3)] for _ in range(100)]
+    matcher = GemTree(bucket=8, minimum=4)
+    matcher.build(table(clauses), DOMAINS)
+    assert matcher.describe()["triangles"] == 1
+    assert assert_exact(matcher, clauses, [{0: 0.3}, {0: 0.31}]) == 100
+
+
+def test_what_a_finer_cell_leaves_to_check_does_not_reach_other_branches() -> None:
+    """Below one cell hang a finer triangle and one of another attribute; the latter still checks the coarse ends."""
+    rising = np.arange(40) / 400
+    clauses: list[Clause] = [[(0, low, low + 0.02), (1, 0.9, 0.9)] for low in rising]
+    clauses += [[(0, 0.01, 0.12), (1, v, v)] for v in rising]
+    matcher = GemTree(bucket=2, minimum=2)
+    matcher.build(table(clauses), DOMAINS)
+    events = [{0: v, 1: w} for v in (0.0, 0.009, 0.01, 0.05, 0.0999, 0.12, 0.121) for w in (0.9, *rising[::5])]
+    assert assert_exact(matcher, clauses, events) > 20
+
+
+def test_an_unbounded_predicate_asks_for_the_attribute_to_be_there() -> None:
+    clauses: list[Clause] = [[(0, -np.inf, np.inf), (1, 0.2, 0.3)], [(0, -np.inf, np.inf)]] * 20
+    for params in ({}, {"bucket": 2, "minimum": 1}):
+        matcher = GemTree(**params)
+        matcher.build(table(clauses), DOMAINS)
+        assert assert_exact(matcher, clauses, [{1: 0.25}, {0: 0.5}, {0: 2.0, 1: 0.25}]) == 60
 
 
 def test_bounds_that_share_a_code_are_told_apart() -> None:

@@ -16,6 +16,9 @@ Differences from the paper:
   rank (`order="rank"`) is an average over all clauses of a branch, and files a clause by a wide predicate though it
   has a narrow one. A clause whose best attribute is not in the directory waits in the bucket, and votes at the next
   split.
+* Finer triangles (order="cell"): an overfull bucket in a cell on the diagonal may be divided by the same attribute
+  again, whose triangle then spans that cell alone. With 8 cells a side, single values out of 32 would otherwise share
+  a cell with three others.
 * A rate of visits is that of the cell, not of the whole triangle; uniform values are assumed until `adjust` has events.
 * An erased clause is taken from the overflowing node's bucket (Algorithm 2 names the parent's triangle), and what a
   cell leaves to check holds for its own branch only (Algorithm 3 never takes it back).

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from eventsieve.model.transform import TransformTable
 
 BLOCK, SIZE, ROOM, RESTS, FIRST, BRANCHES, DEPTH, ATTRIBUTE, BRANCH_ROOM, PARENT, CELL, LIMIT = range(12)
-"""Columns of `Tree.node`. The first eight, which matching reads, are one cache line."""
-NODE_FIELDS: Final = 12
+"""Columns of `Tree.node`. Matching reads the first eight, 64 bytes."""
+NODE_FIELDS: Final = 16
+"""Two lines of the cache, of which matching touches one."""
 FREE: Final = -1
 """The depth of a node that is not in the tree; its PARENT is then the next free node."""
 NODES, TRIANGLES, BRANCHES_USED, WORDS, WASTED, FREE_NODE, FREE_TRIANGLE, LIVE = range(8)
@@ -26,7 +27,9 @@ SLOT_BITS: Final = np.uint32((1 << 31) - 1)
 LOOKED_UP: Final = np.uint32(1 << 31)
 """Set beside a slot whose bucket does not hold all there is to check."""
 STEPS: Final = 127
-"""Steps a domain is cut into for checks in buckets. A bound in step j has the code 2 j + 1; -inf is 0, inf is 255."""
+"""Steps a domain is cut into for checks in buckets. A bound in step j has the code 2 j + 1, -inf 0."""
+ABOVE_ALL: Final = 2 * STEPS
+"""The code of inf: no value has a greater one, and no predicate a greater width."""
 NO_BOUND, ONE_BOUND, SOME_BOUNDS = range(3)
 """What the bounds of all predicates are in one step of an attribute: see `Bounds`."""
 
@@ -49,6 +52,7 @@ class Shape(NamedTuple):
     mode: int  # BY_CELL: least visited cell of the clause; BY_RANK: the paper's rank; BY_ORDER: global order
     alpha: float
     rate: NDArray[np.float64]  # (n_attributes * cells in a triangle,): share of events that visit the cell
+    finer_rate: NDArray[np.float64]  # (cells in a triangle,): share of the events in a cell that visit a finer cell
     priority: NDArray[np.int32]  # (n_attributes,): place in the global order
     transform: TransformTable
 
@@ -57,18 +61,21 @@ class Tree(NamedTuple):
     """An attribute node is a row of `node`; a triangle node is a row of `cell` and of the triangle_ arrays.
 
     Cell (row, column) of a triangle has the number row * (row + 1) / 2 + column. Node i has the branches
-    node[i, FIRST] + 0, 1, ..., each an attribute with its triangle. Its bucket is a block of the pool with ROOM
-    places, a multiple of 8, column after column: slots; attribute << 16 | low << 8 | high - low in codes, for up to
-    RESTS predicates, the narrowest first; then bytes, the codes of low and high for each attribute on the path. Arrays
-    have spare room behind what is in use.
+    node[i, FIRST] + 0, 1, ..., each an attribute with its triangle. A node in a cell on the diagonal may have a finer
+    triangle of its own attribute, always its first branch; nodes in that have the same depth. A bucket is a block of
+    the pool with ROOM places, a multiple of 8, column after column: slots; attribute << 16 | low << 8 | high - low in
+    codes, for up to RESTS predicates, the narrowest first; then bytes, the codes of low and high for each attribute on
+    the path. Arrays have spare room behind what is in use.
     """
 
     node: NDArray[np.int64]  # (room, NODE_FIELDS); node 0 is the root
     triangle_attribute: NDArray[np.int32]
+    triangle_scale: NDArray[np.int32]  # cells across the domain: see `triangle.py`
     triangle_parent: NDArray[np.int32]  # its attribute node; in a free triangle the next free one
     triangle_count: NDArray[np.int64]  # clauses below
     triangle_cost: NDArray[np.float64]  # expected cost of matching them
     cell: NDArray[np.int32]  # (room, cells in a triangle): node or -1
+    columns_in_use: NDArray[np.uint64]  # (room, n_cells): by row, a bit for each column whose cell has a node
     branch_attribute: NDArray[np.int32]
     branch_triangle: NDArray[np.int32]
     word: NDArray[np.uint32]  # the pool of blocks
@@ -81,7 +88,7 @@ class Tree(NamedTuple):
 
 
 class Marks(NamedTuple):
-    """The clause at hand by attribute: its predicate not yet on the path and its level on the path, -1 for neither."""
+    """The clause at hand by attribute: its predicate, and the level where it is on the path, -1 where there is none."""
 
     predicate: NDArray[np.int64]  # (n_attributes,)
     level: NDArray[np.int32]  # (n_attributes,)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from eventsieve.errors import MatcherError
 from eventsieve.matchers.base import Capabilities, Matcher
+from eventsieve.matchers.gem_tree.buckets import compact, fill, measure
 from eventsieve.matchers.gem_tree.layout import (
     ATTRIBUTE,
     BLOCK,
@@ -39,25 +40,16 @@ from eventsieve.matchers.gem_tree.layout import (
     cells_of_triangle,
     new_marks,
 )
+from eventsieve.matchers.gem_tree.nodes import branch_room, finer_scale, new_node, plant
 from eventsieve.matchers.gem_tree.order import global_order, nothing_seen, visiting_rates
 from eventsieve.matchers.gem_tree.search import match, new_scratch
-from eventsieve.matchers.gem_tree.split import choose, list_candidates, move, new_ballot
-from eventsieve.matchers.gem_tree.tree import (
-    branch_room,
-    compact,
-    delete,
-    fill,
-    insert,
-    measure,
-    new_node,
-    plant,
-    record,
-)
+from eventsieve.matchers.gem_tree.split import choose, list_candidates, move, new_ballot, refine
+from eventsieve.matchers.gem_tree.tree import delete, insert, record
 from eventsieve.matchers.transforms import check_transform, table_arrays, table_for, table_from
 from eventsieve.model.columns import EventColumns
 from eventsieve.model.transform import TransformChoice
 
-_MOST_CELLS: Final = 255
+_MOST_CELLS: Final = 63
 _MOST_ATTRIBUTES: Final = (1 << 16) - 1
 _ORDERS: Final = ("cell", "rank", "sum", "normalised")
 _ADJUSTED: Final = 0
@@ -79,7 +71,7 @@ class GemTree(Matcher):
         self,
         *,
         cells: int = 8,
-        bucket: int = 4096,
+        bucket: int = 512,
         minimum: int = 512,
         order: Literal["cell", "rank", "sum", "normalised"] = "cell",
         alpha: float = 1.0,
@@ -140,6 +132,7 @@ class GemTree(Matcher):
             self._mode(),
             float(self.alpha),
             visiting_rates(self._seen, self.cells),
+            self._finer_rate(),
             np.zeros(self.n_attributes, np.int32),
             table_for(self, self.transform),
         )
@@ -213,6 +206,7 @@ class GemTree(Matcher):
             self._mode(),
             float(self.alpha),
             arrays["rate"],
+            self._finer_rate(),
             arrays["priority"],
             table_from(arrays),
         )
@@ -240,6 +234,10 @@ class GemTree(Matcher):
 
     # -- filling and dividing ----------------------------------------------------------------------------
 
+    def _finer_rate(self) -> NDArray[np.float64]:
+        """Return how often finer cells are visited; within a cell, values are always taken for uniform."""
+        return visiting_rates(nothing_seen(1, self.cells), self.cells)
+
     def _mode(self) -> int:
         if self.order == "cell":
             return BY_CELL
@@ -256,10 +254,12 @@ class GemTree(Matcher):
         self._tree = Tree(
             node=np.zeros((1, NODE_FIELDS), np.int64),
             triangle_attribute=np.empty(0, np.int32),
+            triangle_scale=np.empty(0, np.int32),
             triangle_parent=np.empty(0, np.int32),
             triangle_count=np.empty(0, np.int64),
             triangle_cost=np.empty(0, np.float64),
             cell=np.empty((0, triangle_cells), np.int32),
+            columns_in_use=np.empty((0, self.cells), np.uint64),
             branch_attribute=np.empty(0, np.int32),
             branch_triangle=np.empty(0, np.int32),
             word=word,
@@ -295,15 +295,23 @@ class GemTree(Matcher):
         while waiting:
             node, begin, end = waiting.pop()
             self._close(node, closed)
+            scale = finer_scale(self._tree, self._shape, node) if end - begin > self.bucket else 0
+            refined = -1
+            if scale:
+                own = int(self._tree.node[node, ATTRIBUTE])
+                if refine(candidates, self.clauses, self._shape, slots, order[begin:end], own, scale):
+                    refined = own
+                    closed[own] = False
             while end - begin > self.bucket:
                 part = order[begin:end]
-                attribute = choose(candidates, self._shape, part, closed, self.minimum, ballot)
+                attribute = choose(candidates, self._shape, part, closed, refined, self.minimum, ballot)
                 if attribute < 0:
                     break
                 closed[attribute] = True
                 end = begin + move(candidates, part, attribute, ballot, sizes)
                 self._make_room_to_plant(node)
-                plant(self._tree, node, attribute, sizes, self.bucket, children)
+                at_scale = scale if attribute == refined else self.cells
+                plant(self._tree, node, attribute, at_scale, sizes, self.bucket, children)
                 at = end
                 for cell in np.flatnonzero(sizes):
                     waiting.append((int(children[cell]), at, at + int(sizes[cell])))
@@ -371,7 +379,15 @@ class GemTree(Matcher):
 
 
 _STORED: Final = tuple(name for name in Tree._fields if name not in ("byte", "bounds"))
-_OF_TRIANGLES: Final = ("triangle_attribute", "triangle_parent", "triangle_count", "triangle_cost", "cell")
+_OF_TRIANGLES: Final = (
+    "triangle_attribute",
+    "triangle_scale",
+    "triangle_parent",
+    "triangle_count",
+    "triangle_cost",
+    "cell",
+    "columns_in_use",
+)
 
 
 def _room(present: int, needed: int) -> int:

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eventsieve._kernels.compiler import kernel
-from eventsieve._kernels.positions import position_of
+from eventsieve._kernels.compiler import inlined, kernel
 from eventsieve.matchers.gem_tree.layout import BY_CELL, BY_ORDER, Shape
+from eventsieve.matchers.gem_tree.triangle import cell_of_interval
 from eventsieve.model.columns import ClauseTable
 
 
@@ -48,35 +48,74 @@ def new_ballot(n_candidates: int, n_attributes: int) -> Ballot:
 
 @kernel
 def _write_candidates(clauses: ClauseTable, shape: Shape, slots: NDArray[np.int32], out: Candidates) -> None:
-    n_cells = shape.n_cells
     for k in range(slots.shape[0]):
         begin = clauses.start[slots[k]]
         for i in range(out.start[k], out.start[k + 1]):
             p = begin + i - out.start[k]
             a = clauses.attribute[p]
-            column = min(int(position_of(shape.transform, a, clauses.low[p]) * n_cells), n_cells - 1)
-            row = min(int(position_of(shape.transform, a, clauses.high[p]) * n_cells), n_cells - 1)
             out.attribute[i] = a
-            out.cell[i] = row * (row + 1) // 2 + column
+            out.cell[i] = cell_of_interval(shape, a, clauses.low[p], clauses.high[p], shape.n_cells)
+
+
+@kernel
+def refine(
+    candidates: Candidates,
+    clauses: ClauseTable,
+    shape: Shape,
+    slots: NDArray[np.int32],
+    order: NDArray[np.int32],
+    attribute: int,
+    scale: int,
+) -> bool:
+    """Put finer cells in place of those of the attribute that led to a node; return whether that tells any apart.
+
+    Where all intervals are the same, as with single values, a finer triangle would have one cell in use.
+    """
+    lowest, highest = np.inf, -np.inf
+    for k in order:
+        p = clauses.start[slots[k]]
+        while clauses.attribute[p] != attribute:
+            p += 1
+        i = candidates.start[k] + p - clauses.start[slots[k]]
+        candidates.cell[i] = cell_of_interval(shape, attribute, clauses.low[p], clauses.high[p], scale)
+        lowest, highest = min(lowest, clauses.low[p]), max(highest, clauses.high[p])
+    return bool(lowest < highest)
+
+
+@inlined
+def _rate_of(candidates: Candidates, shape: Shape, i: int, triangle_cells: int, refined: int) -> float:
+    """Return how often the cell of a predicate is visited; for the refined attribute, by the events that get here."""
+    a = candidates.attribute[i]
+    return shape.finer_rate[candidates.cell[i]] if a == refined else shape.rate[a * triangle_cells + candidates.cell[i]]
 
 
 @kernel
 def _count(
-    candidates: Candidates, shape: Shape, order: NDArray[np.int32], closed: NDArray[np.bool_], ballot: Ballot
+    candidates: Candidates,
+    shape: Shape,
+    order: NDArray[np.int32],
+    closed: NDArray[np.bool_],
+    refined: int,
+    ballot: Ballot,
 ) -> None:
     """Count the candidates per attribute. By cell, a predicate that every event visits counts for nothing."""
     triangle_cells = shape.rate.shape[0] // closed.shape[0]
     ballot.popularity[:] = 0
     for k in order:
         for i in range(candidates.start[k], candidates.start[k + 1]):
-            a = candidates.attribute[i]
-            if shape.mode != BY_CELL or shape.rate[a * triangle_cells + candidates.cell[i]] < 1.0:
+            if shape.mode != BY_CELL or _rate_of(candidates, shape, i, triangle_cells, refined) < 1.0:
+                a = candidates.attribute[i]
                 ballot.popularity[a] += not closed[a]
 
 
 @kernel
 def _vote(
-    candidates: Candidates, shape: Shape, order: NDArray[np.int32], closed: NDArray[np.bool_], ballot: Ballot
+    candidates: Candidates,
+    shape: Shape,
+    order: NDArray[np.int32],
+    closed: NDArray[np.bool_],
+    refined: int,
+    ballot: Ballot,
 ) -> None:
     """Let each candidate vote for the attribute whose cell is visited least; among equals for the most popular."""
     triangle_cells = shape.rate.shape[0] // closed.shape[0]
@@ -88,7 +127,7 @@ def _vote(
             a = candidates.attribute[i]
             if closed[a]:
                 continue
-            rate = shape.rate[a * triangle_cells + candidates.cell[i]]
+            rate = _rate_of(candidates, shape, i, triangle_cells, refined)
             if rate < best_rate or (rate == best_rate and best >= 0 and ballot.popularity[a] > ballot.popularity[best]):
                 best, best_rate = a, rate
         ballot.vote[k] = best
@@ -112,16 +151,17 @@ def choose(
     shape: Shape,
     order: NDArray[np.int32],
     closed: NDArray[np.bool_],
+    refined: int,
     minimum: int,
     ballot: Ballot,
 ) -> int:
     """Return the attribute to divide the candidates by, or -1 if too few would move by any; fill in their votes.
 
-    `closed` attributes are on the path already, or have a triangle here.
+    `closed` attributes are on the path already, or have a triangle here. Cells of the `refined` one are finer.
     """
-    _count(candidates, shape, order, closed, ballot)
+    _count(candidates, shape, order, closed, refined, ballot)
     if shape.mode == BY_CELL:
-        _vote(candidates, shape, order, closed, ballot)
+        _vote(candidates, shape, order, closed, refined, ballot)
         wanted = int(np.argmax(ballot.votes))
         if ballot.votes[wanted] >= minimum:
             return wanted
