@@ -20,7 +20,12 @@ from eventsieve.cli.app import app
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-EXECUTED = [ROOT / "README.md", ROOT / "docs" / "guide.md", *sorted((ROOT / "docs" / "commands").glob("*.md"))]
+EXECUTED = [
+    ROOT / "README.md",
+    ROOT / "docs" / "guide.md",
+    ROOT / "docs" / "broker.md",
+    *sorted((ROOT / "docs" / "commands").glob("*.md")),
+]
 
 
 class Step(NamedTuple):

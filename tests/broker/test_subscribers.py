@@ -5,14 +5,21 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import eventsieve as es
-from eventsieve.broker import AsyncDeliveries, Broker, Delivery, NextHop
+from eventsieve.broker import AsyncDeliveries, Broker, Delivery, Message, NextHop
+from eventsieve.broker.ledger import Ledger, Mark
 from eventsieve.broker.memory import MemorySink
+from eventsieve.broker.outbox import Entry, Outbox
+from eventsieve.broker.spill import Spill
 from eventsieve.broker.transport import Positions
 from eventsieve.index.index import Index
 from tests.broker.helpers import publish_until_full
@@ -300,3 +307,63 @@ def test_a_transactional_sink_gets_positions_with_what_was_sent(make_index: Call
     assert sink.commits[-1] == (5, {"p": 9})
     for n_sent, positions in sink.commits:
         assert n_sent == (positions["p"] + 1) // 2
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("put"), st.integers(1, 6)),
+        st.tuples(st.just("take and acknowledge"), st.integers(1, 5)),
+        st.tuples(st.just("take, put, acknowledge"), st.integers(1, 5)),
+    ),
+    max_size=40,
+)
+
+
+@given(steps=STEPS, limit=st.integers(1, 6), durable=st.booleans())
+def test_an_outbox_gives_what_it_got_in_order_over_memory_disk_and_restarts(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]], limit: int, durable: bool
+) -> None:
+    folder = tmp_path_factory.mktemp("outbox") / "backlog"
+    ledger = Ledger()
+
+    def opened() -> Spill:
+        return Spill(folder, 1 << 20, durable, lambda: 0.0)
+
+    outbox = Outbox(ledger, limit, "spill", opened, durable=durable)
+    sent = count()
+    got: list[Any] = []
+
+    def put(n: int) -> None:
+        receipt = ledger.enter([Mark("here", "p", 0)])
+        ledger.expect(receipt, n)
+        outbox.put([Entry(delivery(next(sent)), receipt) for _ in range(n)])
+        ledger.settle(receipt)
+        assert len(outbox) == outbox.spilled + len(outbox._entries)
+
+    for what, n in steps:
+        if what == "put":
+            put(n)
+            continue
+        taken = outbox.take(n, 0.0)
+        if what == "take, put, acknowledge":
+            put(n)
+        got += [each.delivery.event_id for each in taken if each.delivery is not None]
+        outbox.acknowledge(len(taken))
+        assert outbox.peak <= limit
+    if durable:
+        outbox.close("stopped", settle=False)
+        assert len(ledger) == 0  # the disk has what is left
+        outbox = Outbox(ledger, limit, "spill", opened, durable=True)
+        if folder.exists():
+            outbox.resume(opened())
+    while taken := outbox.take(3, 0.0):
+        got += [each.delivery.event_id for each in taken if each.delivery is not None]
+        outbox.acknowledge(len(taken))
+    assert got == list(range(next(sent)))
+    assert len(ledger) == 0
+    outbox.close("done")
+    assert not folder.exists()
+
+
+def delivery(n: int) -> Delivery:
+    return Delivery(Message({"price": n}, "p", n), n, np.array([n]), None, 0, 0.0, 0.0)

@@ -64,8 +64,15 @@ class SegmentLog:
         with self._lock:
             if self._sizes[self._starts[-1]] >= self._segment_bytes:
                 self._begin_segment()
-            _write_all(self._file.fileno(), framed)
-            self._sizes[self._starts[-1]] += len(framed)
+            size = self._sizes[self._starts[-1]]
+            try:
+                _write_all(self._file.fileno(), framed)
+            except OSError:
+                # A full disk: half a record must not stand before the next one.
+                self._file.truncate(size)
+                self._file.seek(size)
+                raise
+            self._sizes[self._starts[-1]] = size + len(framed)
             first = self.next
             self.next += len(records)
         return first
