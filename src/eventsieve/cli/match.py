@@ -28,7 +28,7 @@ def match(
             metavar="FILE", help="Attributes and types as JSON; without it they are inferred from all EVENTS."
         ),
     ] = None,
-    matcher: Annotated[str, typer.Option(metavar="NAME", help="One of `eventsieve matchers`.")] = "simple",
+    matcher: Annotated[str, typer.Option(metavar="NAME", help="One of `eventsieve matchers`, or auto.")] = "auto",
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A parameter of the matcher; may be repeated."),
@@ -77,6 +77,8 @@ def match(
             if left_out := loaded.report.rejected + reader.left_out:
                 say(f"{left_out} rows are bad, so nothing was matched (--strict)")
                 raise typer.Exit(PROBLEMS)
+        if matcher == "auto":
+            parameters = {"batch": batch, **parameters}
         index = build(loaded, matcher=matcher, **parameters)
         n_events, n_matched, n_matches = _match_all(index, batches, threads, pairs, every)
     say(f"{n_matches} matches; {n_matched} of {n_events} events matched at least one of {len(loaded)} subscriptions")

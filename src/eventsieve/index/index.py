@@ -3,6 +3,7 @@
 The matcher answers which clauses an event satisfies. Around it, this class turns clauses into subscriptions: it
 adds the clauses that no interval guards, runs the residual checks, reports a subscription once however many of its
 clauses match, and names it by its id. When every subscription is one plain clause, none of that costs anything.
+Where many clauses are equal, the matcher has each of them once (see `sharing`).
 """
 
 from __future__ import annotations
@@ -19,15 +20,18 @@ from eventsieve._kernels.compiler import kernel
 from eventsieve.elastic.plan import SkipPlan
 from eventsieve.elastic.precision import check_share, shares_of_events
 from eventsieve.errors import DataError, SchemaError
+from eventsieve.index.automatic import build_within, read_wish
 from eventsieve.index.explain import Explanation, explain_condition
 from eventsieve.index.matches import Matches
 from eventsieve.index.residual_check import passing
+from eventsieve.index.sharing import Sharing
 from eventsieve.matchers.base import Matcher
 from eventsieve.matchers.registry import make_matcher
-from eventsieve.model.columns import EventColumns
+from eventsieve.model.columns import ClauseTable, EventColumns
 from eventsieve.model.events import Events
 from eventsieve.model.ids import Id
 from eventsieve.model.schema import Schema
+from eventsieve.planner import Plan, choose
 from eventsieve.subscriptions import Subscriptions
 
 EventsLike: TypeAlias = Events | pa.Table | pa.RecordBatch | Sequence[Mapping[str, Any]]
@@ -42,9 +46,12 @@ class Index:
     Matching from several threads at once is fine; changing while another thread matches is not.
     """
 
-    def __init__(self, subscriptions: Subscriptions, matcher: Matcher) -> None:
+    def __init__(self, subscriptions: Subscriptions, matcher: Matcher, sharing: Sharing | None = None) -> None:
         self.subscriptions = subscriptions
         self.matcher = matcher
+        self.sharing = sharing
+        """The classes of equal clauses, which are then the matcher's slots; None where every clause has its own."""
+        self.plan = Plan.asked_for(matcher.name, matcher.params, 0)
 
     @property
     def schema(self) -> Schema:
@@ -83,6 +90,8 @@ class Index:
             if shares.any():
                 return self._match_elastic(batch, columns, threads, shares, verify)
         event_start, clauses = self.matcher.match_batch(columns, threads)
+        if self.sharing is not None:
+            event_start, clauses = self.sharing.members(event_start, clauses)
         if not self._plain():
             event_start, clauses = self._resolve(batch, columns, event_start, clauses)
         return Matches(event_start, clauses, self.subscriptions.ids_by_slot, self.matcher.approximate)
@@ -93,10 +102,14 @@ class Index:
         For elastic matchers. The first plan for a share takes seconds for a million subscriptions; it is then kept.
         """
         plan = self.matcher.skip_plan(check_share(false_positive))
-        owner = self.subscriptions.subscription_of_clause[plan.touched]
+        touched, seen = plan.touched, plan.may_see
+        if self.sharing is not None:
+            seen = np.repeat(seen, self.sharing.counts(touched))
+            _, touched = self.sharing.members(np.array([0, touched.size]), touched.astype(np.int32))
+        owner = self.subscriptions.subscription_of_clause[touched]
         slots, place = np.unique(owner, return_inverse=True)
         may_see = np.zeros(slots.size)
-        np.maximum.at(may_see, place, plan.may_see)
+        np.maximum.at(may_see, place, seen)
         return plan.named(tuple(self.schema), self.subscriptions.ids_by_slot.take(slots), may_see)
 
     def learn(self, events: EventsLike) -> None:
@@ -129,10 +142,12 @@ class Index:
         """Remove many subscriptions in place; nothing changes if one of them is not there."""
         ids = list(ids)
         slots = self.subscriptions.slots(ids)
-        self.matcher.delete(self._bounded(self.subscriptions.clauses_of_many(slots)))
+        self._delete(self._bounded(self.subscriptions.clauses_of_many(slots)))
         self.subscriptions.remove_many(ids)
         if self.subscriptions.pack():
-            self.matcher.rebind(self.subscriptions.table())
+            if self.sharing is not None:
+                self.sharing.repoint(self.subscriptions.table())
+            self.matcher.rebind(self.indexed_table())
 
     def extend(self, subscriptions: Subscriptions) -> None:
         """Add many subscriptions in place; nothing changes if one of their ids is taken."""
@@ -144,14 +159,27 @@ class Index:
 
     # -- keeping -----------------------------------------------------------------------------------------
 
+    def why(self) -> Plan:
+        """Say why this matcher: what each candidate was expected to cost when the index was built, and on what basis.
+
+        Later changes in place do not change the choice. Print it for people; `to_dict` gives plain values.
+        """
+        return self.plan
+
     def describe(self) -> dict[str, Any]:
         """Return sizes, memory and the matcher's own facts, as plain values."""
         table = self.subscriptions.table()
         matcher_bytes = sum(array.nbytes for array in self.matcher.arrays().values())
+        n_clauses = int((self.subscriptions.subscription_of_clause >= 0).sum())
+        n_indexed = n_clauses - len(self.subscriptions.unbounded)
+        if self.sharing is not None:
+            n_indexed = len(self.sharing)
+            matcher_bytes += sum(array.nbytes for array in self.sharing.arrays().values())
         return {
             **self.matcher.describe(),
             "subscriptions": len(self),
-            "clauses": int((self.subscriptions.subscription_of_clause >= 0).sum()),
+            "clauses": n_clauses,
+            "indexed_clauses": n_indexed,
             "predicates": int((table.stop - table.start).sum()),
             "attributes": len(self.schema),
             "matcher_bytes": matcher_bytes,
@@ -168,18 +196,15 @@ class Index:
     # -- inside ------------------------------------------------------------------------------------------
 
     def _batch(self, events: EventsLike) -> Events:
-        if isinstance(events, Events):
-            if events.schema != self.schema:
-                raise SchemaError("the events have another schema than the index; make them with index.schema")
-            return events
-        if isinstance(events, pa.Table | pa.RecordBatch):
-            return Events.from_arrow(self.schema, events, strict=True)
-        return Events.from_dicts(self.schema, events)
+        return read_events(self.schema, events)
 
     def _match_elastic(
         self, batch: Events, columns: EventColumns, threads: int, shares: NDArray[np.float64], verify: bool
     ) -> Matches:
         event_start, slots, approximate = self.matcher.match_elastic(columns, shares, threads, verify)
+        if self.sharing is not None:
+            approximate = np.repeat(approximate, self.sharing.counts(slots))
+            event_start, slots = self.sharing.members(event_start, slots)
         if not self._plain():
             candidates = slots
             sure_start = np.concatenate([[0], np.cumsum(~approximate)])[event_start]
@@ -203,8 +228,24 @@ class Index:
         table = self.subscriptions.table()
         return clauses[table.stop[clauses] > table.start[clauses]]
 
+    def indexed_table(self) -> ClauseTable:
+        """Return the table that the matcher indexes."""
+        table = self.subscriptions.table()
+        return table if self.sharing is None else self.sharing.table(table)
+
     def _insert(self, clauses: NDArray[np.int32]) -> None:
-        self.matcher.insert(self._bounded(clauses), self.subscriptions.table())
+        slots = self._bounded(clauses)
+        if self.sharing is not None:
+            slots = self.sharing.insert(slots, self.subscriptions.table())
+        self.matcher.insert(slots, self.indexed_table())
+
+    def _delete(self, clauses: NDArray[np.int32]) -> None:
+        if self.sharing is None:
+            self.matcher.delete(clauses)
+            return
+        emptied = self.sharing.remove(clauses)
+        self.matcher.delete(emptied)
+        self.sharing.forget(emptied, self.subscriptions.table())
 
     def _resolve(
         self, batch: Events, columns: EventColumns, event_start: NDArray[np.int64], clauses: NDArray[np.int32]
@@ -236,8 +277,13 @@ class Index:
         return new_start, np.concatenate([np.empty(0, np.int32), *pieces])
 
 
-def build(subscriptions: Subscriptions, matcher: str = "auto", **params: Any) -> Index:
+def build(subscriptions: Subscriptions, matcher: str = "auto", share: bool | None = None, **params: Any) -> Index:
     """Index subscriptions with a matcher, one of `matchers()`, and its parameters.
+
+    "auto" chooses by trials on a sample and `Index.why` says why. It takes other parameters: `memory` is what the index
+    may take ("2GB"), `batch` the number of events matched at a time, `events` a sample of them, and `false_positive`
+    asks for an elastic matcher. Equal clauses are indexed once where there are many of them; `share` says yes or no
+    instead.
 
     >>> from eventsieve import Float, Schema, Subscriptions
     >>> subs = Subscriptions(Schema({"price": Float(0, 1000)}))
@@ -245,13 +291,44 @@ def build(subscriptions: Subscriptions, matcher: str = "auto", **params: Any) ->
     >>> build(subs, matcher="simple").match({"price": 12.5})
     ['alice']
     """
+    if matcher != "auto":
+        made = _made(subscriptions.schema, matcher, params)  # a wrong name or parameter is said at once
+    own = subscriptions.fork()
+    sharing = None if share is False else Sharing.of(own, share)
+    if matcher != "auto":
+        return _built(own, sharing, made)
+    table = own.table() if sharing is None else sharing.table(own.table())
+    wish = read_wish(params, lambda events: read_events(own.schema, events).columns_for(own.codes))
+    plan = choose(table, own.domains(), wish, table_bytes=own.nbytes())
+    index, plan = build_within(plan, lambda name, chosen: _built(own, sharing, make_matcher(name, **chosen)))
+    index.plan = plan
+    return index
+
+
+def read_events(schema: Schema, events: EventsLike) -> Events:
+    """Return events of any accepted form as a batch over a schema."""
+    if isinstance(events, Events):
+        if events.schema != schema:
+            raise SchemaError("the events have another schema than the index; make them with index.schema")
+        return events
+    if isinstance(events, pa.Table | pa.RecordBatch):
+        return Events.from_arrow(schema, events, strict=True)
+    return Events.from_dicts(schema, events)
+
+
+def _made(schema: Schema, matcher: str, params: Mapping[str, Any]) -> Matcher:
     if "exact" in params:
         # Matchers know attributes by number; people name the ones that must never be skipped.
-        params = {**params, "exact": _numbers(subscriptions.schema, params["exact"])}
-    made = make_matcher("simple" if matcher == "auto" else matcher, **params)
-    own = subscriptions.fork()
-    made.build(own.table(), own.domains())
-    return Index(own, made)
+        params = {**params, "exact": _numbers(schema, params["exact"])}
+    return make_matcher(matcher, **params)
+
+
+def _built(subscriptions: Subscriptions, sharing: Sharing | None, matcher: Matcher) -> Index:
+    index = Index(subscriptions, matcher, sharing)
+    matcher.build(index.indexed_table(), subscriptions.domains())
+    n_clauses = len(sharing) if sharing is not None else int((subscriptions.table().stop > 0).sum())
+    index.plan = Plan.asked_for(matcher.name, matcher.params, n_clauses)
+    return index
 
 
 def _numbers(schema: Schema, attributes: str | Iterable[str | int]) -> tuple[int, ...]:

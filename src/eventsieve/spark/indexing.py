@@ -26,7 +26,9 @@ from eventsieve.matchers.registry import make_matcher
 from eventsieve.model.events import Events
 from eventsieve.model.report import LoadWarning
 from eventsieve.model.schema import Schema
+from eventsieve.planner import Plan
 from eventsieve.spark.failures import clear_errors
+from eventsieve.spark.planning import decide
 from eventsieve.spark.published import IdType, Published, Shard, file_checksum, is_published, write_manifest
 from eventsieve.spark.session import session
 from eventsieve.spark.shards import cut
@@ -54,6 +56,8 @@ class _Build:
     """A file in the folder that shows whether an executor sees it."""
     matcher: str
     params: dict[str, Any]
+    plan: dict[str, Any] | None
+    """Why this matcher, where it was chosen and not named."""
     schema: Schema
     shipped: bool
     sample: bytes | None = None
@@ -80,9 +84,8 @@ def build_index(
     A DataFrame has the columns `id` and `filter` and needs a `schema`. Without `shards`, their number follows from the
     size. An elastic matcher learns from `sample`, a table of events; its skip plans are then prepared and stored.
     """
-    make_matcher(
-        "simple" if matcher == "auto" else matcher, **params
-    )  # a wrong name or parameter is said here, at once
+    if matcher != "auto":
+        make_matcher(matcher, **params)  # a wrong name or parameter is said here, at once
     spark = session(spark)
     folder = Path(path).absolute()
     _check_target(folder)
@@ -90,17 +93,18 @@ def build_index(
     if isinstance(subscriptions, Catalog):
         version = subscriptions.version if version is None else version
         subscriptions = subscriptions.subscriptions(version)
+    n_shards = shards or (shards_for(subscriptions) if isinstance(subscriptions, Subscriptions) else 1)
+    agreed = subscriptions.schema if isinstance(subscriptions, Subscriptions) else _given(subscriptions, schema)
+    decision = decide(subscriptions, matcher, params, agreed, n_shards)
     token = f".building-{secrets.token_hex(8)}"
     try:
         (folder / token).touch()
+        shipped = not sees(spark, folder / token)
+        plan = _Build(str(folder), token, *decision, agreed, shipped, _as_bytes(sample))
         if isinstance(subscriptions, Subscriptions):
-            shipped = not sees(spark, folder / token)
-            plan = _Build(str(folder), token, matcher, params, subscriptions.schema, shipped, _as_bytes(sample))
-            rows = _from_collection(spark, subscriptions, shards or shards_for(subscriptions), plan)
+            rows = _from_collection(spark, subscriptions, n_shards, plan)
         else:
-            shipped = not sees(spark, folder / token)
-            plan = _Build(str(folder), token, matcher, params, _given(schema), shipped, _as_bytes(sample))
-            rows = _from_dataframe(subscriptions, shards or 1, plan)
+            rows = _from_dataframe(subscriptions, n_shards, plan)
         with clear_errors():
             found = _collect(rows, folder, plan.shipped)
     finally:
@@ -110,13 +114,14 @@ def build_index(
     published = Published(
         str(folder),
         version,
-        "simple" if matcher == "auto" else matcher,
-        params,
+        decision.matcher,
+        decision.params,
         # As the snapshots say it: a time in a domain comes back from JSON as a text.
         Schema.from_json(plan.schema.to_json()),
         ids,
         tuple(shard for shard, _ in found),
         prepared=sample is not None,
+        plan=decision.plan,
     )
     write_manifest(published)
     return published
@@ -154,9 +159,14 @@ def _check_target(folder: Path) -> None:
         raise SnapshotError(f"{folder} holds other files; publish the index in a new or empty folder")
 
 
-def _given(schema: Schema | None) -> Schema:
+def _given(subscriptions: DataFrame, schema: Schema | None) -> Schema:
     if schema is None:
         raise SchemaError("subscriptions in a DataFrame are texts only; say what they are about with schema=...")
+    for name in ("id", "filter"):
+        if name not in subscriptions.columns:
+            raise SchemaError(
+                f"the subscriptions have no column {name!r}; their columns are {', '.join(subscriptions.columns)}"
+            )
     return schema
 
 
@@ -183,12 +193,6 @@ def _from_dataframe(subscriptions: DataFrame, n_shards: int, plan: _Build) -> Da
     from pyspark import TaskContext
     from pyspark.sql import functions
 
-    for name in ("id", "filter"):
-        if name not in subscriptions.columns:
-            raise SchemaError(
-                f"the subscriptions have no column {name!r}; their columns are {', '.join(subscriptions.columns)}"
-            )
-
     def build_shard(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         assert context is not None
@@ -207,6 +211,8 @@ def _from_dataframe(subscriptions: DataFrame, n_shards: int, plan: _Build) -> Da
 def _built(plan: _Build, number: int, part: Subscriptions) -> Iterator[pa.RecordBatch]:
     """Build a shard here and yield where it is, or its bytes where the target folder is out of sight."""
     index = build(part, matcher=plan.matcher, **plan.params)
+    if plan.plan is not None:
+        index.plan = Plan.from_dict(plan.plan)
     if plan.sample is not None:
         _prepare(index, plan.sample)
     if not plan.shipped:

@@ -54,6 +54,8 @@ class Published:
     """Spark carries the files to the workers, which do not see the folder."""
     prepared: bool = False
     """Skip plans for the matcher's whole ladder, learned from a sample of events, are in the snapshots."""
+    plan: Mapping[str, Any] | None = None
+    """Why this matcher, in plain values, where it was chosen and not named."""
 
     @property
     def bytes(self) -> int:
@@ -85,6 +87,7 @@ def write_manifest(index: Published) -> None:
         "ids": index.ids,
         "shards": [asdict(shard) for shard in index.shards],
         "prepared": index.prepared,
+        "plan": index.plan,
     }
     write_atomically(folder / MANIFEST, json.dumps(record, indent=2))
     for name in before - {shard.file for shard in index.shards}:
@@ -115,6 +118,7 @@ def read_manifest(folder: Path) -> Published:
             record["ids"],
             tuple(Shard(**shard) for shard in record["shards"]),
             prepared=record.get("prepared", False),
+            plan=record.get("plan"),
         )
     except OSError as cause:
         raise SnapshotError(f"no index is published in {folder}: {cause.strerror}; build_index() makes one") from cause

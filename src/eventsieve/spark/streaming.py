@@ -143,6 +143,8 @@ class MatchStream:
         self._letters = self._letter_box(dead_letter)
         self._behind = behind
         self._journal = Journal(self._checkpoint / "versions")
+        if elastic.enabled and matcher == "auto":
+            params = {"false_positive": elastic.maximum, **params}
         self._live = LiveIndex(
             self._spark,
             catalog,
@@ -334,7 +336,7 @@ def _with_helpers(events: DataFrame) -> DataFrame:
 
 
 def _check_elastic(elastic: ElasticSettings, audit: float, matcher: str) -> None:
-    if elastic.enabled and matcher not in elastic_matchers():
+    if elastic.enabled and matcher not in ("auto", *elastic_matchers()):
         raise MatcherError(
             f"matcher {matcher!r} cannot be elastic; choose one of {', '.join(elastic_matchers())}, or "
             "leave elastic off"

@@ -236,17 +236,29 @@ class Subscriptions:
         """Squeeze out the predicates of removed clauses, if they have piled up; say whether the table moved."""
         if self._dead_predicates < max(_WASTE, len(self._attribute) // 2):
             return False
-        start, stop = self._start.view, self._stop.view
-        length = stop - start
+        self._squeeze()
+        return True
+
+    def share_predicates(self, clauses: NDArray[np.int32], start: NDArray[np.int64], stop: NDArray[np.int64]) -> None:
+        """Let clauses take their predicates from where equal ones stand, and squeeze out those left over."""
+        self._start.view[clauses], self._stop.view[clauses] = start, stop
+        self._squeeze()
+
+    def _squeeze(self) -> None:
+        """Move the predicates of all clauses together. Clauses that share theirs go on sharing them."""
+        held = np.flatnonzero(self._stop.view > self._start.view)
+        start, place = np.unique(self._start.view[held], return_inverse=True)
+        length = np.zeros(start.size, np.int64)
+        length[place] = (self._stop.view - self._start.view)[held]
         source = rows_of(start, length)
         # New arrays, since a fork may share the old ones.
         for name in ("_attribute", "_low", "_high"):
             setattr(self, name, GrowingArray(getattr(self, name).view[source]))
         ends = np.cumsum(length)
-        # A free slot must stay empty wherever it points, so both of its ends move alike.
-        self._start.view[:], self._stop.view[:] = ends - length, ends
+        # A free slot, or one that asks for nothing, stays empty.
+        self._start.view[:] = self._stop.view[:] = 0
+        self._start.view[held], self._stop.view[held] = (ends - length)[place], ends[place]
         self._dead_predicates = 0
-        return True
 
     def fork(self) -> Subscriptions:
         """Return an independent copy that shares the large arrays until one of the two changes them."""

@@ -1,0 +1,117 @@
+"""Trials: build matchers on samples of the very clauses, time them on events, and extrapolate to all clauses.
+
+Two samples, one four times the other, give a fixed part and a part that grows with the number of clauses, of time and
+of memory alike. Matchers take turns, several times over, and of each event the best time counts: processor time of this
+thread. So whatever else the machine does falls on all of them, and on none of them for good.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from time import thread_time
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eventsieve._kernels.compiler import cache_folder
+from eventsieve.matchers.base import Matcher
+from eventsieve.matchers.registry import make_matcher, matcher_class
+from eventsieve.model.columns import ClauseTable, Domains, EventColumns, slice_events
+from eventsieve.planner.plan import Cost
+
+Setting: TypeAlias = tuple[str, Mapping[str, Any]]
+"""A matcher and its parameters."""
+
+SINGLE_EVENTS: Final = 64
+BATCH: Final = 256
+ROUNDS: Final = 4
+_STEP: Final = 4
+"""The larger sample is so many times the smaller one."""
+_MARGIN: Final = 1.05
+"""Of predicted memory: a build that turns out too large is a build for nothing."""
+
+
+class Bench:
+    """Where trials take place: a sample of clauses, and events. Every matcher meets the same ones."""
+
+    def __init__(
+        self,
+        clauses: ClauseTable,
+        n_clauses: int,
+        domains: Domains,
+        events: EventColumns,
+        false_positive: float = 0.0,
+        timer: Callable[[], float] = thread_time,
+    ) -> None:
+        self._clauses, self._n_clauses, self._domains = clauses, n_clauses, domains
+        self._batch, self._false_positive, self._timer = events, false_positive, timer
+        n_events = events.start.shape[0] - 1
+        alone = range(0, n_events, max(1, n_events // SINGLE_EVENTS))
+        self._singles = [slice_events(events, e, e + 1) for e in alone]
+
+    @property
+    def n_sampled(self) -> int:
+        return int(self._clauses.start.shape[0])
+
+    def costs(self, settings: Sequence[Setting]) -> list[Cost]:
+        """Return what each matcher would cost with all clauses."""
+        strides = (1,) if self.n_sampled >= self._n_clauses else (_STEP, 1)
+        built = [self._built(name, params, stride) for name, params in settings for stride in strides]
+        measured = [
+            Cost(single, batch, sum(array.nbytes for array in matcher.arrays().values()))
+            for matcher, (single, batch) in zip(built, self._times(built), strict=True)
+        ]
+        return [self._at_all(measured[first : first + len(strides)]) for first in range(0, len(built), len(strides))]
+
+    def _built(self, name: str, params: Mapping[str, Any], stride: int) -> Matcher:
+        matcher = make_matcher(name, **params)
+        start, stop = (np.ascontiguousarray(ends[::stride]) for ends in (self._clauses.start, self._clauses.stop))
+        matcher.build(self._clauses._replace(start=start, stop=stop), self._domains)
+        self._match(matcher, self._singles[0])  # loads or compiles its code
+        return matcher
+
+    def _times(self, matchers: list[Matcher]) -> NDArray[np.float64]:
+        """Return milliseconds of each matcher, per single event and per event of a batch."""
+        rounds = np.empty((ROUNDS, len(matchers), len(self._singles) + 1))
+        for turn in range(ROUNDS):
+            for number, matcher in enumerate(matchers):
+                # Event after event: one that is repeated at once would find its own traces in the cache.
+                for e, events in enumerate([*self._singles, self._batch]):
+                    begin = self._timer()
+                    self._match(matcher, events)
+                    rounds[turn, number, e] = self._timer() - begin
+        best = rounds.min(axis=0) * 1e3
+        n_together = self._batch.start.shape[0] - 1
+        return np.stack([best[:, :-1].mean(axis=1), best[:, -1] / n_together], axis=1)
+
+    def _match(self, matcher: Matcher, events: EventColumns) -> None:
+        if self._false_positive:
+            shares = np.full(events.start.shape[0] - 1, self._false_positive)
+            matcher.match_elastic(events, shares)
+        else:
+            matcher.match_batch(events)[1].astype(np.int64)  # an index makes ids of the slots
+
+    def _at_all(self, measured: list[Cost]) -> Cost:
+        """Extend the line through two samples to all clauses; it never falls."""
+        large = measured[-1]
+        n_large = self.n_sampled
+        more = max(0, self._n_clauses - n_large) / max(1, n_large - -(-n_large // _STEP))
+        single, batch, size = (
+            max(0.0, after - before) * more + after
+            for before, after in (
+                (getattr(measured[0], name), getattr(large, name))
+                for name in ("single_ms", "batch_ms", "matcher_bytes")
+            )
+        )
+        return Cost(single, batch, size * _MARGIN)
+
+
+def is_compiled(name: str) -> bool:
+    """Say whether a matcher has been compiled on this machine before: for a first time, it takes many seconds."""
+    source = Path(str(sys.modules[matcher_class(name).__module__].__file__))
+    own_folder = source.parent.name == name.replace("-", "_")
+    pattern = "*.nbi" if own_folder else f"{source.stem}.*.nbi"
+    return any(Path(cache_folder(source.parent)).rglob(pattern))
