@@ -19,7 +19,9 @@ import typer
 from eventsieve.cli._io import UNREADABLE, say
 from eventsieve.errors import EventsieveError
 
-COMMANDS: Final = ("match", "explain", "check", "generate", "bench", "matchers", "profile", "run", "demo")
+COMMANDS: Final = (
+    "match", "explain", "check", "generate", "bench", "matchers", "plan", "profile", "run", "broker", "demo",
+)  # fmt: skip
 GROUPS: Final = ("sub",)
 """Commands that have commands of their own; their module has a `typer.Typer` of the same name."""
 
