@@ -3,57 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from eventsieve.catalog import Catalog
 from tests.kafka.server import Kafka
-from tests.spark.market import SCHEMA, as_lines, events, expected, filters
-from tests.spark.processes import Command
+from tests.kafka.streams import Runner, headers_of
+from tests.spark.market import as_lines, events, expected
 
 pytestmark = pytest.mark.usefixtures("connector")
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> Catalog:
-    made = Catalog.create(tmp_path / "catalog", SCHEMA)
-    with made.edit() as edit:
-        for id, text in enumerate(filters(40)):
-            edit.add(id, text, owner=f"team/{id % 3}")
-        edit.add(1000, "price >= 0")  # every event matches, so that a lost one shows
-    return made
-
-
-class Runner:
-    """Starts commands in folders of their own, and ends what a failing test leaves behind."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.commands: list[Command] = []
-
-    def start(self, catalog: Catalog, source: str, sink: str, *more: str, checkpoint: str = "state") -> Command:
-        folder = self.folder / f"command-{len(self.commands)}"
-        folder.mkdir()
-        words = ["run", "--catalog", str(catalog.path), "--source", source, "--sink", sink]
-        words += ["--checkpoint", str(self.folder / checkpoint), "--master", "local[2]", *more]
-        self.commands.append(Command(folder, *words))
-        return self.commands[-1]
-
-
-@pytest.fixture
-def runner(tmp_path: Path) -> Iterator[Runner]:
-    made = Runner(tmp_path)
-    yield made
-    for command in made.commands:
-        if not command.ended():
-            command.kill()
-
-
-def headers_of(message: Any) -> dict[str, str]:
-    return {name: value.decode() for name, value in message.headers()}
 
 
 def test_matches_and_dead_letters_reach_their_topics_with_all_that_came_along(
@@ -68,7 +26,8 @@ def test_matches_and_dead_letters_reach_their_topics_with_all_that_came_along(
     poison: dict[bytes | None, str] = {
         b"not JSON": "not a JSON object",
         b'{"event_id": "b1", "price": "abc"}': "price",
-        b'{"event_id": "b2", "price": ': "",
+        b'{"event_id": "b2", "price": ': "not a JSON object",
+        b'{"event_id": "b6" "price": 1}': "JSON",
         b'[{"event_id": "b3", "price": 1}]': "not a JSON object",
         b'{"event_id": "b4", "symbol": "\xff\xfe"}': "UTF-8",
         b'{"event_id": "b5", "symbol": "' + b"x" * 5_000_000 + b'"}': "5000032 bytes",
@@ -84,7 +43,7 @@ def test_matches_and_dead_letters_reach_their_topics_with_all_that_came_along(
     )  # fmt: skip
     assert command.finish() == 0, command.errors()
     summary = json.loads(command.output())
-    assert (summary["events"], summary["malformed"]) == (307, 7)
+    assert (summary["events"], summary["malformed"]) == (308, 8)
     assert "behind" in command.errors()
 
     found = kafka.read(matches)
@@ -113,3 +72,31 @@ def test_matches_and_dead_letters_reach_their_topics_with_all_that_came_along(
         assert poison[letter.value()] in told["eventsieve-reason"]
         assert told["eventsieve-event"].startswith(f"{ticks}/")
         assert told["trace"] == "p"
+
+
+@pytest.mark.deep
+def test_subscriptions_and_owners_can_have_topics_of_their_own(kafka: Kafka, catalog: Catalog, runner: Runner) -> None:
+    rows = events(60, seed=6)
+    ticks = kafka.topic("ticks")
+    kafka.send(ticks, as_lines(rows))
+    source, name = f"kafka:{kafka.address}/{ticks}", f"m-{ticks}"
+    commands = [
+        runner.start(catalog, source, f"kafka:{kafka.address}/{name}-{{{by}}}", "--until-empty", checkpoint=by)
+        for by in ("owner", "subscription")
+    ]
+    for command in commands:
+        assert command.finish() == 0, command.errors()
+    wanted = expected(catalog.subscriptions(), rows)
+    topics = [topic for topic in kafka.topics() if topic.startswith(f"{name}-")]
+    places = {topic: [json.loads(each.value()) for each in kafka.read(topic)] for topic in topics}
+    ids = {id for _, id in wanted}
+    by_subscription = {id: places.pop(f"{name}-{id}") for id in ids}
+    assert all({each["subscription_id"] for each in found} == {id} for id, found in by_subscription.items())
+    assert sum(map(len, by_subscription.values())) == len(wanted)
+    # Without keys of the user's, an event is named by its place; owners' names are made fit for topics.
+    assert {each["kafka_topic"] for found in by_subscription.values() for each in found} == {ticks}
+    owner_of = {topic.removeprefix(f"{name}-").partition("-")[0]: found for topic, found in places.items()}
+    assert set(owner_of) == {"team_0", "team_1", "team_2", "nobody"}
+    assert {each["subscription_id"] for each in owner_of["nobody"]} == {1000}
+    assert {each["subscription_id"] % 3 for each in owner_of["team_1"]} == {1}
+    assert sum(map(len, places.values())) == len(wanted)

@@ -6,6 +6,7 @@ therefore names what it is about in its headers: the same event, subscription an
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +16,7 @@ import pyarrow.compute as pc
 from eventsieve.catalog import Catalog
 from eventsieve.errors import DataError
 from eventsieve.kafka import (
+    BOUND_HEADER,
     EVENT_HEADER,
     LONGEST_PART,
     MODE_HEADER,
@@ -34,11 +36,12 @@ if TYPE_CHECKING:
 
 _PATIENCE: Final = 120
 """Seconds that a cluster may be away in the middle of a stream, as long as the connector's producer has."""
-_LARGEST: Final = 1 << 30
-"""Bytes of a record that the producer lets pass; what is too large is the cluster's to say."""
-_RESULTS: Final = ("subscription_id", "subscription_ids", "catalog_version", "match_mode")
+_LARGEST: Final = 64 << 20
+"""Bytes of a record that the producer lets pass, and room for: what is too large is the cluster's to say."""
+_FIRST_VERSIONS: Final = "spark.sql.sources.useV1SourceList"
 _NOT_IN_VALUE: Final = ("kafka_key", "kafka_headers", "kafka_value")
 _OWNED, _OWNER = "_eventsieve_owned", "_eventsieve_owner"
+_OUR_HEADERS: Final = "eventsieve-"
 _NO_HEADERS: Final = "CAST(array() AS array<struct<key: string, value: binary>>)"
 
 
@@ -48,6 +51,9 @@ class _Topic:
     def __init__(self, spark: SparkSession, place: KafkaPlace, settings: Mapping[str, str]) -> None:
         self.place, self._settings = place, dict(settings)
         self.cluster = KafkaCluster(spark, place.brokers, settings)
+        # The first version of Spark's sink, which it prefers, runs where an Observation never hears of it.
+        first_versions = str(spark.conf.get(_FIRST_VERSIONS, "")).split(",")
+        spark.conf.set(_FIRST_VERSIONS, ",".join(name for name in first_versions if name.strip() != "kafka"))
 
     @property
     def identity(self) -> str:
@@ -56,9 +62,10 @@ class _Topic:
 
     def save(self, records: DataFrame) -> None:
         """Send records, which have the columns topic, key, value and headers."""
-        defaults = {"max.request.size": str(_LARGEST), "compression.type": "lz4"}
+        defaults = {"max.request.size": str(_LARGEST), "buffer.memory": str(_LARGEST), "compression.type": "lz4"}
         settings = defaults | self._settings | {"bootstrap.servers": self.place.brokers}
-        records.write.format("kafka").options(**{f"kafka.{name}": text for name, text in settings.items()}).save()
+        options = {f"kafka.{name}": text for name, text in settings.items()}
+        records.write.format("kafka").mode("append").options(**options).save()
 
 
 class KafkaSink:
@@ -171,6 +178,7 @@ def _records(rows: DataFrame, topic: Column) -> DataFrame:
     if "subscription_id" in rows.columns:
         told[SUBSCRIPTION_HEADER] = functions.col("subscription_id").cast("string")
     told[MODE_HEADER] = functions.col("match_mode")
+    told[BOUND_HEADER] = functions.when(functions.col("match_bound") > 0, functions.col("match_bound").cast("string"))
     key = event.cast("binary")
     if "kafka_key" in rows.columns:
         key = functions.coalesce(functions.col("kafka_key"), key)
@@ -186,7 +194,9 @@ def _value(rows: DataFrame) -> Column:
     if "kafka_value" not in rows.columns:
         return value
     inside = functions.substring(value, functions.lit(1), functions.length(value) - 1)
-    event = functions.col("kafka_value").cast("string")
+    text = functions.col("kafka_value").cast("string")
+    # Spark reads the first object of a text and overlooks what may follow, which would not be JSON here.
+    event = functions.when(functions.try_parse_json(text).isNotNull(), text).otherwise("null")
     return functions.concat(inside, functions.lit(',"event":'), event, functions.lit("}"))
 
 
@@ -194,7 +204,9 @@ def _event_id(rows: DataFrame) -> Column:
     """Return what names an event: the columns that the user has chosen, else its place in Kafka."""
     from pyspark.sql import functions
 
-    chosen = [name for name in rows.columns if name not in (*_RESULTS, _OWNER) and not name.startswith(BESIDE)]
+    # The keys of a match come first in its row.
+    keys = itertools.takewhile(lambda name: name not in ("subscription_id", "subscription_ids"), rows.columns)
+    chosen = [name for name in keys if not name.startswith(BESIDE)]
     if not chosen:
         return _joined(POSITION)
     if not set(rows.columns).issuperset(POSITION):
@@ -212,7 +224,7 @@ def _joined(names: Sequence[str]) -> Column:
 
 
 def _with_headers(rows: DataFrame, told: dict[str, Column]) -> Column:
-    """Return the headers that a record came with, and ours behind them."""
+    """Return the headers that a record came with, and behind them those of ours that have something to say."""
     from pyspark.sql import functions
 
     ours = functions.array(
@@ -221,9 +233,12 @@ def _with_headers(rows: DataFrame, told: dict[str, Column]) -> Column:
             for name, value in told.items()
         )
     )
+    ours = functions.filter(ours, lambda header: header["value"].isNotNull())
     if "kafka_headers" not in rows.columns:
         return ours.alias("headers")
     came = functions.coalesce(functions.col("kafka_headers"), functions.expr(_NO_HEADERS))
+    # Matches of matches: what the first stream said is not what this one says.
+    came = functions.filter(came, lambda header: ~header["key"].startswith(_OUR_HEADERS))
     return functions.concat(came, ours).alias("headers")
 
 

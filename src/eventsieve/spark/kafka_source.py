@@ -23,7 +23,8 @@ POSITION: Final = ("kafka_topic", "kafka_partition", "kafka_offset")
 KEPT: Final = ("topic", "partition", "offset", "timestamp", "key", "headers")
 """What is kept of a record beside the event unless the user says otherwise; `value` can be kept too."""
 _PARSED: Final = "_eventsieve_parsed"
-_FROM_JSON: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": UNREADABLE}
+_FROM_JSON: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": UNREADABLE, "allowSingleQuotes": "false"}
+_NO_OBJECT: Final = "the value is not a JSON object"
 _SHOWN: Final = 200
 """Characters of an unreadable value that go through matching; the dead letter has all of them."""
 
@@ -109,7 +110,7 @@ class KafkaSource:
             functions.when(functions.col("value").isNull(), "the record has no value")
             .when(length > largest, size)
             .when(~functions.is_valid_utf8(text), "the value is not text in UTF-8")
-            .when(~functions.ltrim(text).startswith("{"), "the value is not a JSON object")
+            .when(~(functions.ltrim(text).startswith("{") & functions.rtrim(text).endswith("}")), _NO_OBJECT)
         )
 
 
