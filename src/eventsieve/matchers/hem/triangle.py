@@ -25,7 +25,6 @@ from eventsieve.model.transform import TransformTable
 BLOCK_SLOTS = 1023 * WORD_BITS
 """Slots per block: a place fits 16 bits and leaves one word of bits, within 8 KB, for holes."""
 HOLE = BLOCK_SLOTS
-_HOLE = np.uint16(HOLE)
 CODE_BITS = 16
 LAST_CODE = (1 << CODE_BITS) - 1
 OPEN = np.uint32(LAST_CODE << CODE_BITS)
@@ -57,6 +56,7 @@ class RowLists(NamedTuple):
     start: NDArray[np.int64]  # (n_blocks * n_rows,)
     size: NDArray[np.int32]  # (n_blocks * n_rows,), holes included
     head: NDArray[np.uint32]  # (n_blocks * n_heads,)
+    filled: NDArray[np.uint16]  # (n_blocks * n_heads,), the grid's entries that are not holes
     place: NDArray[np.uint16]  # (n_pool,), the slot within its block
     low: NDArray[np.uint16]  # (n_pool,), LAST_CODE - code of the low end, so that both ends are compared alike
     high: NDArray[np.uint16]  # (n_pool,), the code of the high end
@@ -91,8 +91,19 @@ class Index(NamedTuple):
 
 @inlined
 def _code(table: TransformTable, a: int, value: float) -> int:
-    """Return the code of a value: from 1 to 65,534, so that open ends are strictly outside."""
-    return 1 + min(int(position_of(table, a, value) * (LAST_CODE - 1)), LAST_CODE - 2)
+    """Return the code of a value: from 1 to 65,534, so that open ends are strictly outside.
+
+    With one linear piece, the usual case, nothing is searched, in a third of the time of `position_of`.
+    """
+    piece = table.start[a]
+    if table.start[a + 1] - piece > 2:
+        position = position_of(table, a, value)
+    else:
+        first, last = table.position[piece], table.position[piece + 1]
+        position = first + (value - table.value[piece]) * table.slope[piece]
+        # The negated form also catches inf * 0, which is not a number.
+        position = first if not position > first else min(position, last)
+    return 1 + min(int(position * (LAST_CODE - 1)), LAST_CODE - 2)
 
 
 @inlined
@@ -169,6 +180,7 @@ def lay_out(grid: Grid, lists: RowLists) -> int:
                 for h in range(head, last):
                     count = _offset(lists, h)
                     lists.head[h] = size + count
+                    lists.filled[h] = count
                     size += _room_for(count)
                 lists.head[last] = size
                 i = block * n_rows + grid.row_start[a] + row
@@ -271,9 +283,10 @@ def _fetch(lists: RowLists, filing: Filing, n: int) -> None:
     """Fetch the grids of a clause all at once: one after the other would mean waiting for each of them."""
     for k in range(n):
         prefetch(lists.head, filing.head[k])
+        prefetch(lists.filled, filing.head[k])
         prefetch(lists.start, filing.row_list[k])
     for k in range(n):
-        at = lists.start[filing.row_list[k]] + np.int64(lists.head[filing.head[k] + 1]) - 1
+        at = _first_hole(lists, lists.start[filing.row_list[k]], filing.head[k])
         prefetch(lists.place, at)
         prefetch(lists.low, at)
         prefetch(lists.high, at)
@@ -309,6 +322,7 @@ def insert(clauses: ClauseTable, slots: NDArray[np.int32], index: Index, progres
             at = _first_hole(lists, lists.start[i], head)
             a, low_code, high_code = filing.attribute[k], filing.low[k], filing.high[k]
             _write_entry(lists, at, s, low_code, high_code)
+            lists.filled[head] += np.uint16(1)
             _write_column(index.columns, s, a, low_code, high_code)
             _count(index.counts, a, low_code, high_code, 1)
             progress[1] += 1
@@ -335,39 +349,29 @@ def delete(clauses: ClauseTable, slots: NDArray[np.int32], index: Index) -> None
             # The grid's last entry takes its place.
             _move_entry(lists, last, at)
             _write_hole(lists, last)
+            lists.filled[filing.head[k]] -= np.uint16(1)
             _write_column(index.columns, s, filing.attribute[k], 0, LAST_CODE)
             _count(index.counts, filing.attribute[k], filing.low[k], filing.high[k], -1)
         index.counts.live[0] -= n > 0
 
 
 @inlined
-def _has_hole(lists: RowLists, base: int, head: int) -> bool:
-    """Say whether the grid at `head` has a hole: they are at its end."""
-    first, stop = _offset(lists, head), _offset(lists, head + 1)
-    return stop > first and bool(lists.place[base + stop - 1] == _HOLE)
+def _has_hole(lists: RowLists, head: int) -> bool:
+    """Say whether the grid at `head` has a hole."""
+    return _offset(lists, head) + int(np.int64(lists.filled[head])) < _offset(lists, head + 1)
 
 
 @inlined
 def _first_hole(lists: RowLists, base: int, head: int) -> int:
-    """Return where in the pool the holes of the grid at `head` begin."""
-    first, hole = base + _offset(lists, head), base + _offset(lists, head + 1)
-    # There are few as a rule, so the search starts from the end, in growing steps.
-    step = 1
-    while hole - step >= first and lists.place[hole - step] == _HOLE:
-        hole -= step
-        step *= 2
-    while step > 1:
-        step //= 2
-        if hole - step >= first and lists.place[hole - step] == _HOLE:
-            hole -= step
-    return hole
+    """Return where in the pool the holes of the grid at `head` begin: they are at its end."""
+    return base + _offset(lists, head) + int(np.int64(lists.filled[head]))
 
 
 @inlined
 def _bring_hole(lists: RowLists, base: int, head: int, last: int) -> bool:
     """See to it that the grid at `head` has a hole, its own or the nearest to its right; False if there is none."""
     source = head
-    while source < last and not _has_hole(lists, base, source):
+    while source < last and not _has_hole(lists, source):
         source += 1
     if source == last:
         return False
@@ -390,13 +394,13 @@ def _spread(lists: RowLists, i: int, first: int, wanted: int, last: int) -> bool
     base, new = lists.start[i], lists.used[0]
     size = 0
     for h in range(first, last):
-        size += _room_after_move(_first_hole(lists, base, h) - base - _offset(lists, h), h == wanted)
+        size += _room_after_move(int(np.int64(lists.filled[h])), h == wanted)
     if new + size > lists.place.shape[0]:
         return False
     offset = 0
     for h in range(first, last):
         begin = base + _offset(lists, h)
-        count = _first_hole(lists, base, h) - begin
+        count = int(np.int64(lists.filled[h]))
         for j in range(count):
             _move_entry(lists, begin + j, new + offset + j)
         lists.head[h] = offset
