@@ -45,6 +45,31 @@ class Message(NamedTuple):
     """When it was published, in seconds since 1970, where the transport knows."""
 
 
+class Row(Mapping[str, Any]):
+    """One event of a batch of columns as a mapping. Its values are made when they are first asked for."""
+
+    def __init__(self, events: Events, e: int) -> None:
+        self._event = events.one(e)  # a copy: a delivery that waits must not keep the whole batch in memory
+        self._values: dict[str, Any] | None = None
+
+    def _read(self) -> dict[str, Any]:
+        if self._values is None:
+            self._values = self._event[0]
+        return self._values
+
+    def __getitem__(self, name: str) -> Any:
+        return self._read()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read())
+
+    def __repr__(self) -> str:
+        return repr(self._read())
+
+
 class ColumnMessages(Sequence[Message]):
     """Events that come as columns and stay so: a sequence of messages whose values are made only when asked for."""
 
@@ -78,7 +103,7 @@ class ColumnMessages(Sequence[Message]):
         if not 0 <= e < len(self):
             raise IndexError(f"message {e} of {len(self)}")
         id = None if self.ids is None else self.ids[e]
-        return Message(self.events[e], self.publisher, self.first_position + e, id, timestamp=self.timestamp)
+        return Message(Row(self.events, e), self.publisher, self.first_position + e, id, timestamp=self.timestamp)
 
     def __iter__(self) -> Iterator[Message]:
         return (self[e] for e in range(len(self)))

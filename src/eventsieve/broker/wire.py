@@ -127,4 +127,6 @@ def _plain(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, Mapping):
+        return dict(value)
     return str(value)

@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from eventsieve.errors import DataError
 from eventsieve.model.types import LARGEST_EXACT
 
@@ -70,6 +73,18 @@ class Codes:
         other = Codes()
         other._codes = {attribute: dict(known) for attribute, known in self._codes.items()}
         return other
+
+
+def ranks(codes: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the places of codes in the `values` of their attribute.
+
+    >>> codes = Codes()
+    >>> ranks(np.array([codes.assign(0, "a"), codes.assign(0, "b"), codes.assign(1, -(2**60))])).tolist()
+    [0, 1, 0]
+    """
+    size = np.abs(codes)
+    found: NDArray[np.int64] = np.where(size < _FIRST_BIG, size - 1.0, (size - _FIRST_BIG) / _BIG_STEP).astype(np.int64)
+    return found
 
 
 def _text_code(rank: int) -> float:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from eventsieve.errors import DataError, SchemaError, suggestion
 from eventsieve.model import arrow
-from eventsieve.model.codes import Codes
+from eventsieve.model.codes import Codes, ranks
 from eventsieve.model.columns import EventColumns, flat, slice_events
 from eventsieve.model.jsonl import Source, read_objects, source_name
 from eventsieve.model.report import LoadReport
@@ -81,14 +81,9 @@ class Events:
             return self._columns
         value = self._columns.value.copy()
         for a in coded:
-            known = self._codes.values(a)
-            own = np.array([self._codes.look_up(a, named) for named in known])
-            theirs = np.array([codes.look_up(a, named) for named in known])
-            order = np.argsort(own)
-            at = np.flatnonzero(self._columns.attribute == a)
-            if isinstance(self.schema.types[a], Int):
-                at = at[np.abs(value[at]) > LARGEST_EXACT]
-            value[at] = theirs[order[np.searchsorted(own[order], value[at])]]
+            theirs = np.array([codes.look_up(a, named) for named in self._codes.values(a)])
+            at = _coded(self.schema, self._columns.attribute, value, a)
+            value[at] = theirs[ranks(value[at])]
         return self._columns._replace(value=value)
 
     def texts(self, a: int) -> tuple[list[str], NDArray[np.int64]]:
@@ -103,6 +98,11 @@ class Events:
         lines = None if self.lines is None else self.lines[first:stop]
         return Events(self.schema, slice_events(self._columns, first, stop), self._codes, self.report, lines)
 
+    def one(self, e: int) -> Events:
+        """Return a copy of one event as a batch."""
+        start, attribute, value = slice_events(self._columns, e, e + 1)
+        return Events(self.schema, EventColumns(start, attribute.copy(), value.copy()), self._codes, self.report)
+
     # -- making --------------------------------------------------------------------------------------------
 
     @classmethod
@@ -111,21 +111,22 @@ class Events:
         if len(parts) == 1:
             only = parts[0]
             return only if only.schema is schema else cls(schema, only._columns, only._codes, only.report, only.lines)
-        codes = Codes()
-        columns = [part.columns_for(part._codes_within(codes)) for part in parts]
+        columns = [part._columns for part in parts]
         sizes = np.cumsum([0, *(each.value.size for each in columns)])
         starts = [each.start[:-1] + size for each, size in zip(columns, sizes, strict=False)]
         start = np.concatenate([*starts, sizes[-1:]])
         attribute = np.concatenate([each.attribute for each in columns])
         value = np.concatenate([each.value for each in columns])
+        codes = Codes()
+        for a in sorted({a for part in parts for a in part._codes.attributes()}):
+            # One table for all parts: a code's new one stands at its part's offset plus its rank there.
+            named = [part._codes.values(a) for part in parts]
+            table = np.array([codes.assign(a, each) for known in named for each in known])
+            offset = np.cumsum([0, *map(len, named)])
+            at = _coded(schema, attribute, value, a)
+            value[at] = table[offset[np.searchsorted(sizes, at, side="right") - 1] + ranks(value[at])]
         report = LoadReport("joined batches", added=start.size - 1)
         return cls(schema, EventColumns(start, attribute, value), codes, report)
-
-    def _codes_within(self, codes: Codes) -> Codes:
-        """Give this batch's texts and big integers codes in a larger dictionary, and return it."""
-        for a in self._codes.attributes():
-            codes.assign_all(a, self._codes.values(a))
-        return codes
 
     @classmethod
     def from_arrays(
@@ -276,6 +277,12 @@ def code_positions(
     table = np.array(codes.assign_all(a, texts[name]), np.float64)
     found: NDArray[np.float64] = table[positions.astype(np.int64)]
     return found
+
+
+def _coded(schema: Schema, attribute: NDArray[np.int32], value: NDArray[np.float64], a: int) -> NDArray[np.int64]:
+    """Return where an attribute has codes: all its values, or those of its integers that a float64 cannot hold."""
+    at = np.flatnonzero(attribute == a)
+    return at[np.abs(value[at]) > LARGEST_EXACT] if isinstance(schema.types[a], Int) else at
 
 
 def _check_attributes(schema: Schema, attribute: NDArray[np.int32]) -> None:
