@@ -10,7 +10,15 @@ import pytest
 from eventsieve.elastic.cost import UnitCosts, Work, elbow, gain, work_of
 from eventsieve.elastic.population import LEAST_SEEN, EventSample, NearMisses, Population, population_of
 from eventsieve.elastic.precision import Budget
-from eventsieve.elastic.selection import Layout, class_of, spare_predicates, whole_attributes, width_classes
+from eventsieve.elastic.selection import (
+    Layout,
+    class_of,
+    spare_predicates,
+    unchecked_predicates,
+    whole_attributes,
+    width_classes,
+)
+from eventsieve.elastic.skips import Skips
 from eventsieve.model.columns import ClauseTable, Domains, EventColumns
 
 N_ATTRIBUTES = 12
@@ -41,7 +49,8 @@ def chosen(way: str, population: Population, clauses: ClauseTable, budget: Budge
         return whole_attributes(population, budget)
     if way == "classes":
         return width_classes(population, budget, layout(population, clauses), 5)
-    return spare_predicates(population, budget, layout(population, clauses), UnitCosts(switch=5.0))
+    skipped = spare_predicates(population, layout(population, clauses), UnitCosts(switch=5.0))
+    return unchecked_predicates(population, skipped, budget.limit)
 
 
 WAYS = ["attributes", "classes", "spare"]
@@ -91,12 +100,38 @@ def test_width_classes_use_up_the_widest_first() -> None:
     assert 680 <= more.sum() <= 700
 
 
-def test_spare_predicates_save_more_than_classes_within_the_same_budget() -> None:
+@pytest.mark.parametrize("check", [3.0, 30.0, 1000.0])
+def test_what_is_spared_saves_more_time_than_its_checks_take(check: float) -> None:
     clauses = table(2000, seed=5)
     population = population_of(clauses, DOMAINS, None, NO_EXACT)
-    budget = Budget.additive(0.01, float(population.matches.sum()))
-    saved = {way: (1.0 - population.matchability)[chosen(way, population, clauses, budget)].sum() for way in WAYS}
-    assert saved["spare"] > 3 * saved["classes"] > 0
+    unit = UnitCosts(check=check)
+    skipped = spare_predicates(population, layout(population, clauses), unit)
+    exact = Skips(skipped, np.zeros(skipped.size, np.bool_))
+    before, after = (work_of(population, skips, BLOCK, 10, 2000) for skips in (Skips.nothing(population), exact))
+    assert after.check == pytest.approx(population.reported(skipped)[np.unique(population.clause[skipped])].sum())
+    assert gain(before, after, unit) > 0
+    assert (np.bincount(population.clause[~skipped], minlength=2000) > 0).all(), "a clause without any matches always"
+
+
+def test_dear_checks_leave_predicates_in_the_index() -> None:
+    clauses = table(2000, seed=5)
+    population = population_of(clauses, DOMAINS, None, NO_EXACT)
+    where = layout(population, clauses)
+    counts = [spare_predicates(population, where, UnitCosts(check=check)).sum() for check in (1.0, 10.0, 100.0, 1e9)]
+    assert counts == sorted(counts, reverse=True)
+    assert counts[0] > 0.3 * population.attribute.size
+    assert counts[-1] == 0
+
+
+def test_no_budget_leaves_nothing_unchecked_and_a_large_one_everything() -> None:
+    clauses = table(600, seed=6)
+    population = population_of(clauses, DOMAINS, None, NO_EXACT)
+    skipped = spare_predicates(population, layout(population, clauses), UnitCosts())
+    assert not unchecked_predicates(population, skipped, 0.0).any()
+    assert (unchecked_predicates(population, skipped, 1e9) == skipped).all()
+    some = unchecked_predicates(population, skipped, population.false_matches(skipped) / 3)
+    left = population.false_matches_of_clauses(skipped) / population.reported(skipped)
+    assert left[population.clause[some]].max() <= left[population.clause[skipped & ~some]].min(), "surest first"
 
 
 def test_false_matches_are_counted_as_drawn_events_show_them() -> None:
@@ -152,12 +187,11 @@ def test_a_sample_of_many_events_is_cut_down() -> None:
 def test_the_cost_model_counts_what_is_left_to_do() -> None:
     clauses = table(200, seed=10)
     population = population_of(clauses, DOMAINS, None, NO_EXACT)
-    nothing = np.zeros(population.attribute.size, np.bool_)
-    whole = work_of(population, nothing, BLOCK, 10, 200)
+    whole = work_of(population, Skips.nothing(population), BLOCK, 10, 200)
     assert whole.mark == pytest.approx((1 - population.matchability).sum())
     assert whole.compare == pytest.approx(2 * population.attribute.size / 10)
     one_gone = population.attribute == 3
-    less = work_of(population, one_gone, BLOCK, 10, 200)
+    less = work_of(population, Skips.for_good(one_gone), BLOCK, 10, 200)
     assert whole.switch - less.switch == np.unique(population.slot[population.clause[one_gone]] // BLOCK).size
     assert 0 < gain(whole, less, UnitCosts()) < 1
     assert gain(Work(0, 0, 0, 0), Work(0, 0, 0, 0), UnitCosts()) == 0.0
@@ -184,14 +218,14 @@ def test_near_misses_count_where_the_model_says_less() -> None:
     assert not chosen("spare", seen, clauses, budget)[5]
 
 
-def test_where_all_widths_are_equal_the_budget_goes_to_lists_with_few_predicates() -> None:
+def test_where_all_widths_are_equal_lists_with_few_predicates_are_spared() -> None:
     clauses = table(2000, seed=13)
     clauses = clauses._replace(low=np.full(8000, 0.25), high=np.full(8000, 0.75))
     population = population_of(clauses, DOMAINS, None, NO_EXACT)
-    budget = Budget.additive(0.02, float(population.matches.sum()))
     where = layout(population, clauses)
-    skipped = spare_predicates(population, budget, where, UnitCosts())
+    skipped = spare_predicates(population, where, UnitCosts())
     size = np.bincount(where.list_of_predicate)
     left = np.bincount(where.list_of_predicate[~skipped], minlength=size.size)
-    assert ((size > 0) & (left == 0)).sum() >= 4
-    assert population.false_matches(skipped) <= budget.limit
+    emptied = (size > 0) & (left == 0)
+    assert emptied.sum() >= 4
+    assert size[emptied].mean() < size[(size > 0) & ~emptied].mean()

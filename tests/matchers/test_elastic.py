@@ -13,6 +13,7 @@ import eventsieve as es
 from eventsieve.matchers.near_misses import near_misses
 from eventsieve.matchers.registry import elastic_matchers
 from eventsieve.matchers.rein_costs import measured_costs
+from eventsieve.matchers.spare_rein import SpareRein
 from eventsieve.workload import Workload, standard
 from tests.conformance.test_arrays import Workload as Awkward
 from tests.conformance.test_arrays import pairs, part
@@ -63,6 +64,47 @@ def test_no_match_is_ever_lost_and_what_is_called_exact_is(
         assert pairs(index.match_batch(workload.events())) == truth
 
 
+@given(seed=st.integers(0, 1 << 20), learned=st.booleans())
+def test_exact_matching_by_checks_afterwards_is_exact(seed: int, learned: bool) -> None:
+    """Spare-REIN's plan for F = 0, while clauses come and go and their slots are used again."""
+    workload = Awkward(90, 25, seed)
+    index = es.build(part(workload, np.arange(60)), matcher="spare-rein", buckets=7)
+    if learned:
+        index.learn(workload.events())
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(SpareRein, "_is_quicker", lambda self, lists: True)
+        plan = index.skip_plan(0.0)
+    assert plan.expected_false == plan.touched.size == 0
+    for turn in range(3):
+        if turn == 1:
+            index.extend(part(workload, np.arange(60, 90)))
+        if turn == 2:
+            index.remove_many(list(range(0, 90, 4)))
+            index.extend(part(workload, np.arange(0, 90, 8)))
+        there = set(index.subscriptions.ids)
+        truth = {(e, s) for e, s in workload.truth() if s in there}
+        for threads in (1, 3):
+            found = index.match_batch(workload.events(), threads=threads)
+            assert pairs(found) == truth
+            assert not found.approximate
+
+
+def test_exact_matching_by_checks_is_kept_only_where_it_is_quicker(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = es.build(paper(n=4000).subscriptions(seed=1), matcher="spare-rein")
+    events = paper(n=4000).events(20, seed=2)
+    truth = pairs(index.match_batch(events))
+    monkeypatch.setattr(SpareRein, "_is_quicker", lambda self, lists: False)
+    assert index.skip_plan(0.0).skipped == 0
+    assert index.describe()["plans"] == {}
+    monkeypatch.setattr(SpareRein, "_is_quicker", lambda self, lists: True)
+    plan = index.skip_plan(0.0)
+    assert plan.skipped > 2000
+    assert plan.checked > 1000
+    assert "have their matches checked again, and stay exact" in str(plan)
+    assert set(index.describe()["plans"]) == {"0"}
+    assert pairs(index.match_batch(events)) == truth
+
+
 def paper(n: int = 20_000, **settings: Any) -> Workload:
     """The setting of Table 3, smaller."""
     return standard("eem", n=n, d=60, m=60, attribute_skew=2, **settings)
@@ -72,7 +114,7 @@ def paper(n: int = 20_000, **settings: Any) -> Workload:
 @pytest.mark.parametrize("matcher", ELASTIC)
 def test_the_measured_share_stays_at_or_under_f(matcher: str, width: float | str) -> None:
     workload = paper(width=width)
-    events = workload.events(400, seed=2)
+    events = workload.events(2000, seed=2)
     index = es.build(workload.subscriptions(seed=1), matcher=matcher)
     true = index.match_batch(events).slots.size
     shares = []
@@ -141,7 +183,7 @@ def test_every_event_has_its_own_f(matcher: str) -> None:
 
 
 def test_f_between_rungs_takes_the_rung_below() -> None:
-    index = es.build(paper(n=4000).subscriptions(seed=1), matcher="spare-rein")
+    index = es.build(paper(n=4000).subscriptions(seed=1), matcher="ada-rein")
     plan = index.skip_plan(0.02)
     assert (plan.asked, plan.false_positive) == (0.02, 0.01)
     assert index.skip_plan(0.0009).skipped == 0
@@ -213,14 +255,18 @@ def test_what_was_learned_is_kept_in_a_snapshot(tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize("matcher", ELASTIC)
-def test_plans_are_kept_in_a_snapshot_and_follow_changes_from_there(matcher: str, tmp_path: Any) -> None:
+def test_plans_are_kept_in_a_snapshot_and_follow_changes_from_there(
+    matcher: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     workload = paper(n=3000)
     subscriptions = workload.subscriptions(seed=1)
+    monkeypatch.setattr(SpareRein, "_is_quicker", lambda self, lists: True)
     index = es.build(subscriptions, matcher=matcher, ladder=[0.01, 0.05])
-    plans = [index.skip_plan(share) for share in (0.01, 0.05)]
+    plans = [index.skip_plan(share) for share in (0.01, 0.05, 0.0)]
     index.save(tmp_path / "snapshot")
     loaded = es.load(tmp_path / "snapshot")
-    assert set(loaded.describe()["plans"]) == {"0.01", "0.05"}, "ready without being asked for"
+    ready = {"0.01", "0.05"} | ({"0"} if matcher == "spare-rein" else set())
+    assert set(loaded.describe()["plans"]) == ready, "ready without being asked for"
     assert loaded.describe()["matcher_bytes"] == index.describe()["matcher_bytes"]
     for plan in plans:
         assert str(loaded.skip_plan(plan.asked)) == str(plan)

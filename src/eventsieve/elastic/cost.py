@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from eventsieve.elastic.population import Population
+from eventsieve.elastic.skips import Skips
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ class UnitCosts:
     """Starting, inverting and reading out 64 slots."""
     rest: float = 0.0
     """Per event: what an index was seen to take beyond all that. No plan saves it."""
+    check: float = 30.0
+    """Checking a reported clause again: a walk through main memory, made shorter by fetching ahead."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +46,17 @@ class Work:
     mark: float
     switch: float
     words: float
+    check: float = 0.0
 
     def cost(self, unit: UnitCosts) -> float:
         """Return nanoseconds per event."""
         work = self.compare * unit.compare + self.mark * unit.mark + self.switch * unit.switch
-        return work + self.words * unit.word + unit.rest
+        return work + self.words * unit.word + self.check * unit.check + unit.rest
 
 
-def work_of(population: Population, skipped: np.ndarray, block_slots: int, n_cells: int, n_slots: int) -> Work:
+def work_of(population: Population, skips: Skips, block_slots: int, n_cells: int, n_slots: int) -> Work:
     """Return the work that matching an event is expected to be with these predicates skipped."""
+    skipped = skips.skipped
     kept = ~skipped
     attribute = population.attribute[kept]
     presence = population.presence[attribute]
@@ -60,6 +65,7 @@ def work_of(population: Population, skipped: np.ndarray, block_slots: int, n_cel
         mark=float((presence * (1.0 - population.matchability[kept])).sum()),
         switch=float(population.presence[lists_in_use(population, skipped, block_slots)[1]].sum()),
         words=n_slots / 64.0,
+        check=float(population.reported(skipped)[skips.checked_clauses(population)].sum()),
     )
 
 

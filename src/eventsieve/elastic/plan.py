@@ -45,6 +45,8 @@ class SkipPlan:
     """Who can see false matches: subscription ids (clause slots if a matcher is asked). All others stay exact."""
     may_see: NDArray[np.float64]
     """For each of them, the share of its own reported matches that is expected to be false."""
+    checked: int = 0
+    """Clauses whose matches are checked again: what was left out of the index is asked there, and they stay exact."""
     measured_share: float | None = None
     """The share of false matches seen on the event sample, where there is one."""
     measured_error: float | None = None
@@ -93,6 +95,8 @@ class SkipPlan:
             f"touched    {self.touched.size:,} of {self.n_clauses:,}, up to {worst:.1%} of what they see; others exact",
             f"gain       {self.gain:.1%} of the matching time expected",
         ]
+        if self.checked:
+            lines.insert(8, f"checked    {self.checked:,} more have their matches checked again, and stay exact")
         if self.measured_share is not None:
             lines.insert(7, f"measured   {self.measured_share:.4%} +- {self.measured_error:.4%} on the event sample")
         return "\n".join(lines)

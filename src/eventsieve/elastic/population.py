@@ -102,6 +102,13 @@ class Population:
         sizes = np.diff(self.first, append=self.attribute.size)
         return np.repeat(np.arange(self.slot.size), sizes)
 
+    def has(self, predicates: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return for each clause whether one of its predicates is among these."""
+        if self.slot.size == 0:
+            return np.zeros(0, np.bool_)
+        found: NDArray[np.bool_] = np.logical_or.reduceat(predicates, self.first)
+        return found
+
     @cached_property
     def matches(self) -> NDArray[np.float64]:
         """The expected number of matches of each clause per event."""
@@ -121,11 +128,15 @@ class Population:
         return float(self.matches.sum()) if self.near_misses is None else self.near_misses.matches
 
     def false_matches(self, skipped: NDArray[np.bool_]) -> float:
-        """Return the expected number of false matches per event: of each clause what the model or the sample says."""
+        """Return the expected number of false matches per event."""
+        return float(self.false_matches_of_clauses(skipped).sum())
+
+    def false_matches_of_clauses(self, skipped: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Return the expected number of false matches of each clause: what the model or the sample says."""
         expected = self.reported(skipped) - self.matches
         if self.near_misses is not None and expected.size:
             expected = np.maximum(expected, np.add.reduceat(self.near_misses.alone * skipped, self.first))
-        return float(expected.sum())
+        return expected
 
     def cost_alone(self) -> NDArray[np.float64]:
         """Return what skipping each predicate, and no other, adds in false matches per event: M_s (1/w - 1)."""

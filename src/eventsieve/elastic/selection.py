@@ -1,10 +1,11 @@
-"""What to skip: three ways of choosing predicates within a budget.
+"""What to skip: three ways of choosing predicates.
 
 * `whole_attributes`: Ada-REIN. The rarest attributes, all of their predicates.
 * `width_classes`: WPA-REIN, EEM's Algorithm 1. Classes of predicates from the widest down; in a class whole attributes,
   rarest first, then cells, smallest first.
-* `spare_predicates`: ours. Whole lists whose few predicates cost more to visit than they are worth, then the predicates
-  that their clause can spare because its other predicates are selective enough.
+* `spare_predicates`: ours, with a check afterwards. Whole lists whose few predicates cost more to visit than to check,
+  then the predicates that their clause can spare because its other predicates are selective enough. Of the skipped ones
+  `unchecked_predicates` says which need no check within the budget.
 
 Each returns which predicates are skipped. The first two add up what each skip costs on its own; `within` makes sure of
 the sum, because two skips on one clause cost more than both alone.
@@ -27,7 +28,7 @@ Choice = Callable[[float], Mask]
 """From a limit to the predicates that are skipped within it."""
 
 _ROUNDS = 12
-_SAMPLE_CLAUSES = 1 << 15
+_LIST_ROUNDS = 6
 
 
 @dataclass(frozen=True)
@@ -97,96 +98,87 @@ def class_of(matchability: NDArray[np.float64], n_classes: int) -> NDArray[np.in
     return np.minimum((matchability * n_classes).astype(np.int64), n_classes - 1)
 
 
-def spare_predicates(population: Population, budget: Budget, layout: Layout, unit: UnitCosts) -> Mask:
-    """Skip what saves most time per false match: first whole lists, then single predicates.
+def spare_predicates(population: Population, layout: Layout, unit: UnitCosts) -> Mask:
+    """Skip what takes longer to mark or to visit than to check afterwards, in the few clauses that are left.
 
-    A predicate that is left out saves marking in a share 1 - w of the events, and adds P (1 - w) false matches, where
-    P is the chance that the rest of its clause holds. So P alone ranks predicates, and a clause gives up its widest
-    first.
-    A whole list also saves the visit. Both are taken up to one rate of false matches per nanosecond, found by bisection
-    on a sample of the clauses; the last step, on all of them, uses the budget up exactly.
+    First whole lists: the few predicates of one block on one attribute, where turning to them is what costs. Then
+    single predicates. One that is left out saves a mark in a share 1 - w of the events, and adds P (1 - w) candidates,
+    where P is the chance that the rest of its clause holds. So P alone decides, and a clause gives up its widest first.
     """
-    price, saving = _lists(population, budget, layout, unit)
-    rate = _common_rate(population, budget, price, saving, unit)
-    emptied = within(population, budget, lambda limit: _cheapest(price, saving, rate, limit)[layout.list_of_predicate])
-    left = budget.limit - population.false_matches(emptied)
-    return emptied | _spare(population, emptied, left)
+    skipped = _emptied_lists(population, layout, unit)
+    chance, predicate = _ranked(population, skipped)
+    skipped[predicate[: int(np.searchsorted(chance, unit.mark / unit.check, "right"))]] = True
+    return skipped
 
 
-def _lists(
-    population: Population, budget: Budget, layout: Layout, unit: UnitCosts
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return per list the false matches and the nanoseconds per event that skipping all of it means."""
+def unchecked_predicates(population: Population, skipped: Mask, limit: float) -> Mask:
+    """Return the skipped predicates that need no check within a limit on false matches per event.
+
+    Whole clauses, those first whose reports are false least often: a check costs the same whatever comes of it.
+    """
+    if not skipped.any() or limit <= 0.0:
+        return np.zeros(skipped.size, np.bool_)
+    reported = population.reported(skipped)
+    false = population.false_matches_of_clauses(skipped)
+    altered = np.flatnonzero(population.has(skipped))
+    order = altered[np.argsort(false[altered] / reported[altered], kind="stable")]
+    fits = np.zeros(population.slot.size, np.bool_)
+    fits[order[: int(np.searchsorted(np.cumsum(false[order]), limit, "right"))]] = True
+    return skipped & fits[population.clause]
+
+
+def _emptied_lists(population: Population, layout: Layout, unit: UnitCosts) -> Mask:
+    """Skip whole lists while that pays, the best half of those that do in each round.
+
+    What goes makes the rest of its clauses dearer, so the price of a list is looked at anew in every round.
+    """
+    lists = layout.list_of_predicate
+    n_lists = int(lists.max(initial=-1)) + 1
+    if not n_lists:
+        return np.zeros(0, np.bool_)
     presence = population.presence[population.attribute]
-    n_lists = int(layout.list_of_predicate.max(initial=-1)) + 1
-    price = _sums(layout.list_of_predicate, predicate_costs(population, budget), n_lists)
-    marks = presence * (1.0 - population.matchability) * unit.mark
-    saving = _sums(layout.list_of_predicate, marks, n_lists)
+    saving = _sums(lists, presence * (1.0 - population.matchability) * unit.mark, n_lists)
     visit = np.zeros(n_lists)
-    visit[layout.list_of_predicate] = presence * unit.switch
-    return price, saving + visit
+    visit[lists] = presence * unit.switch
+    saving += visit
+    open_lists = np.bincount(lists[~population.may_skip], minlength=n_lists) == 0
+    emptied = np.zeros(n_lists, np.bool_)
+    skipped = np.zeros(lists.size, np.bool_)
+    for _ in range(_LIST_ROUNDS):
+        price = _sums(lists, _added_candidates(population, skipped), n_lists) * unit.check
+        paying = np.flatnonzero(open_lists & ~emptied & (saving > price))
+        if not paying.size:
+            break
+        rank = np.argsort(price[paying] / saving[paying], kind="stable")
+        emptied[paying[rank[: -(-paying.size // 2)]]] = True
+        skipped = emptied[lists] & ~_last_of_clause(population, emptied[lists])
+    return skipped
 
 
-def _common_rate(
-    population: Population,
-    budget: Budget,
-    price: NDArray[np.float64],
-    saving: NDArray[np.float64],
-    unit: UnitCosts,
-) -> float:
-    """Return the false matches per nanosecond at which lists and single predicates together use the budget up."""
-    step = max(1, population.slot.size // _SAMPLE_CLAUSES)
-    chance, false, _ = _ranked(population, np.zeros(population.attribute.size, np.bool_), step)
-    spent = np.cumsum(false) * step
-    by_rate = np.argsort(_rates(price, saving), kind="stable")
-    list_rates, list_spent = _rates(price, saving)[by_rate], np.cumsum(price[by_rate])
+def _added_candidates(population: Population, skipped: Mask) -> NDArray[np.float64]:
+    """Return what skipping each predicate, beyond those skipped already, adds in candidates per event.
 
-    def total(rate: float) -> float:
-        lists, single = np.searchsorted(list_rates, rate, "right"), np.searchsorted(chance, rate * unit.mark, "right")
-        return float((list_spent[lists - 1] if lists else 0.0) + (spent[single - 1] if single else 0.0))
-
-    low, high = 0.0, 1.0 / unit.mark
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if total(middle) <= budget.limit else (low, middle)
-    # The upper end: where widths are equal many lists have one and the same rate, and some of them fit.
-    return high
+    The first of a clause adds its true matches as well: they are checked from then on.
+    """
+    reported = population.reported(skipped)
+    checked = np.where(population.has(skipped), reported, 0.0)
+    added = reported[population.clause] / population.matchability - checked[population.clause]
+    return np.where(skipped, 0.0, population.at_least_seen(added, slice(None)))
 
 
-def _rates(price: NDArray[np.float64], saving: NDArray[np.float64]) -> NDArray[np.float64]:
-    rates = np.full(price.size, np.inf)
-    np.divide(price, saving, out=rates, where=saving > 0)
-    return rates
+def _last_of_clause(population: Population, skipped: Mask) -> Mask:
+    """Return for clauses that would lose every predicate their narrowest one: without any, they match always."""
+    bare = np.logical_and.reduceat(skipped, population.first)
+    narrowest = np.minimum.reduceat(population.matchability, population.first)
+    return bare[population.clause] & (population.matchability == narrowest[population.clause])
 
 
-def _cheapest(price: NDArray[np.float64], saving: NDArray[np.float64], rate: float, limit: float) -> Mask:
-    """Take lists up to a rate, cheapest rate first, while they fit."""
-    rates = _rates(price, saving)
-    order = np.argsort(rates, kind="stable")
-    fits = (rates[order] <= rate) & (np.cumsum(price[order]) <= limit)
-    taken = np.zeros(price.size, np.bool_)
-    taken[order[fits]] = True
-    return taken
-
-
-def _spare(population: Population, skipped: Mask, limit: float) -> Mask:
-    """Skip single predicates beyond those skipped already, the ones their clause needs least first."""
-    _, false, predicate = _ranked(population, skipped, 1)
-    chosen = np.zeros(population.attribute.size, np.bool_)
-    # Each was taken to go after the wider ones of its clause. If one of those stays, the sum is on the safe side.
-    chosen[predicate[: int(np.searchsorted(np.cumsum(false), limit, "right"))]] = True
-    return chosen
-
-
-def _ranked(
-    population: Population, skipped: Mask, step: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-    """Return (chance that the rest holds, false matches added, predicate) of every step-th clause, by rising chance.
+def _ranked(population: Population, skipped: Mask) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return (chance that the rest holds, predicate) beyond those skipped already, by rising chance.
 
     Each predicate is taken to go after the wider ones of its clause, and a clause keeps its narrowest.
     """
-    free = population.may_skip & ~skipped & (population.clause % step == 0)
-    predicate = np.flatnonzero(free)
+    predicate = np.flatnonzero(population.may_skip & ~skipped)
     clause, width = population.clause[predicate], population.matchability[predicate]
     order = np.lexsort((-width, clause))
     predicate, clause, width = predicate[order], clause[order], width[order]
@@ -197,14 +189,14 @@ def _ranked(
     sizes = np.diff(begins, append=clause.size)
     before = np.repeat(grown[begins] + np.log(width[begins]), sizes) if clause.size else grown
     chance = np.exp(reported[clause] + grown - before)
-    false = population.at_least_seen(chance * (1.0 - width), predicate)
     # What was seen of a predicate says how likely the rest of its clause holds, if the model thinks too little of it.
+    false = population.at_least_seen(chance * (1.0 - width), predicate)
     chance = np.maximum(chance, false / np.maximum(1.0 - width, 1e-12))
     kept_left = np.bincount(population.clause[~skipped], minlength=population.slot.size)
     place = np.arange(clause.size) - np.repeat(begins, sizes)
     may_go = place + 1 < kept_left[clause]
     rank = np.argsort(chance[may_go], kind="stable")
-    return chance[may_go][rank], false[may_go][rank], predicate[may_go][rank]
+    return chance[may_go][rank], predicate[may_go][rank]
 
 
 def _take_groups(

@@ -10,12 +10,10 @@ skipping is by lists of the plan's own; see `skipping`.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from eventsieve.elastic.population import Population
 from eventsieve.elastic.precision import Budget
 from eventsieve.elastic.selection import Layout, whole_attributes
+from eventsieve.elastic.skips import Skips
 from eventsieve.matchers.base import Capabilities
 from eventsieve.matchers.skipping import SkippingRein
 
@@ -27,5 +25,5 @@ class AdaRein(SkippingRein):
         paper="Ada-REIN (Qian et al., INFOCOM 2019), as EEM describes it", elastic=True, transforms=True
     )
 
-    def _choose(self, population: Population, budget: Budget, layout: Layout) -> NDArray[np.bool_]:
-        return whole_attributes(population, budget)
+    def _choose(self, population: Population, budget: Budget, layout: Layout) -> Skips:
+        return Skips.for_good(whole_attributes(population, budget))

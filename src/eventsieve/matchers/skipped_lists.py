@@ -1,8 +1,9 @@
 """The bucket lists of one skip plan: REIN's lists without the ends of the skipped predicates.
 
-They are matched by REIN's own walk, over the null bitsets of the matcher they belong to. A clause that is inserted
-goes in whole and is untouched until the next plan. A clause that is deleted takes its matches out of the plan's
-account, so that the plan knows when it has become too generous for what is left.
+They are matched by REIN's own walk, over the null bitsets of the matcher they belong to. What the plan wants checked
+afterwards lies in rows of its own, the predicates of a clause side by side. A clause that is inserted goes in whole and
+is untouched until the next plan. A clause that is deleted takes its matches out of the plan's account, so that the plan
+knows when it has become too generous for what is left.
 
 They are stored with the matcher, so that a snapshot opens with its plans ready, and processes share their pages.
 """
@@ -19,9 +20,11 @@ from numpy.typing import NDArray
 from eventsieve.elastic.plan import SkipPlan
 from eventsieve.elastic.population import Population
 from eventsieve.elastic.precision import allowance
+from eventsieve.elastic.skips import Skips
 from eventsieve.matchers.rein import Rein
 from eventsieve.matchers.rein_index import lists_from
-from eventsieve.model.columns import ClauseTable, flat
+from eventsieve.matchers.verifying import check_left_out
+from eventsieve.model.columns import ClauseTable, EventColumns, flat
 
 _KEPT: Final = "kept_"
 
@@ -33,8 +36,14 @@ class SkippedLists(Rein):
     summary = "the lists of one skip plan"
 
     touched: NDArray[np.bool_]
-    """By slot: the plan skips a predicate of the clause."""
+    """By slot: the plan skips a predicate of the clause for good, so that it can be reported falsely."""
+    _altered: NDArray[np.bool_]
+    """By slot: the lists do not have the whole clause."""
     _kept: ClauseTable
+    """What the lists have of the altered clauses."""
+    _span: NDArray[np.int32]  # (n_slots or more, 2)
+    _rows: NDArray[np.float64]  # (n_checked_predicates, 3)
+    """Clause s is checked again by rows[span[s, 0]:span[s, 1]]: attribute, low end, high end."""
     _account: NDArray[np.float64]
     """True matches and false ones to be expected per event, and what the model's true ones are multiplied by."""
 
@@ -45,7 +54,7 @@ class SkippedLists(Rein):
         self._nulls = owner._nulls
 
     @classmethod
-    def made(cls, owner: Rein, plan: SkipPlan, population: Population, skipped: NDArray[np.bool_]) -> SkippedLists:
+    def made(cls, owner: Rein, plan: SkipPlan, population: Population, skips: Skips) -> SkippedLists:
         """Build the lists of a plan."""
         lists = cls(owner, plan)
         # Where events were seen, the model's matches are stretched to what they showed.
@@ -53,10 +62,15 @@ class SkippedLists(Rein):
         lists._account = np.array([plan.expected_matches, plan.expected_false, stretch])
         lists.touched = np.zeros(owner.n_slots, np.bool_)
         lists.touched[plan.touched] = True
-        lists.build(_table(owner.clauses, population, ~skipped), owner.domains)
-        # For a later deletion: what a touched clause has here. The others are in the owner's table.
-        of_touched = lists.touched[population.slot][population.clause]
-        lists._kept = _table(owner.clauses, population, ~skipped & of_touched)
+        lists._altered = np.zeros(owner.n_slots, np.bool_)
+        lists._altered[population.slot[population.clause[skips.skipped]]] = True
+        lists.build(_table(owner.clauses, population, ~skips.skipped), owner.domains)
+        # For a later deletion: what an altered clause has here. The others are in the owner's table.
+        of_altered = lists._altered[population.slot][population.clause]
+        lists._kept = _table(owner.clauses, population, ~skips.skipped & of_altered)
+        checked = _table(owner.clauses, population, skips.skipped & ~skips.unchecked)
+        lists._span = np.stack([checked.start, checked.stop], axis=1).astype(np.int32)
+        lists._rows = np.stack([checked.attribute.astype(np.float64), checked.low, checked.high], axis=1)
         lists.clauses = owner.clauses
         return lists
 
@@ -81,16 +95,25 @@ class SkippedLists(Rein):
 
     def forget(self, slots: NDArray[np.int32], matches: NDArray[np.float64]) -> None:
         """Take out clauses that still are in the owner's table, and whose expected matches these are."""
-        is_touched = self.touched[slots]
-        touched, table = slots[is_touched], self.clauses
-        sees = self.plan.may_see[np.searchsorted(self.plan.touched, touched)]
+        is_touched, is_altered, table = self.touched[slots], self._altered[slots], self.clauses
+        sees = self.plan.may_see[np.searchsorted(self.plan.touched, slots[is_touched])]
         self._account[0] -= float(matches.sum()) * self._account[2]
         self._account[1] -= float((matches[is_touched] * sees / (1.0 - sees)).sum())
-        self.delete(slots[~is_touched])
+        self.delete(slots[~is_altered])
         self.clauses = self._kept
-        self.delete(touched)
+        self.delete(slots[is_altered])
         self.clauses = table
-        self.touched[touched] = False
+        self.touched[slots] = self._altered[slots] = False
+        self._span[slots] = 0
+
+    def _match_part(self, events: EventColumns) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        event_start, slots = super()._match_part(events)
+        if not self._rows.size:
+            return event_start, slots
+        counts = np.empty(event_start.size - 1, np.int64)
+        kept = check_left_out(self._span, self._rows, events, self.n_attributes, event_start, slots, counts)
+        np.cumsum(counts, out=event_start[1:])
+        return event_start, slots[:kept]
 
     def _build(self) -> None:
         self._build_lists()
@@ -98,9 +121,9 @@ class SkippedLists(Rein):
     def _insert(self, slots: NDArray[np.int32]) -> None:
         self._insert_ends(slots)
         if self.n_slots > self.touched.size:
-            grown = np.zeros(self.n_slots + self.n_slots // 8, np.bool_)
-            grown[: self.touched.size] = self.touched
-            self.touched = grown
+            room = self.n_slots + self.n_slots // 8
+            self.touched, self._altered = (_grown(each, room) for each in (self.touched, self._altered))
+            self._span = _grown(self._span, room)
 
     def _delete(self, slots: NDArray[np.int32]) -> None:
         self._delete_ends(slots)
@@ -111,6 +134,9 @@ class SkippedLists(Rein):
             **{_KEPT + name: column for name, column in self._kept._asdict().items()},
             "account": self._account,
             "touched": self.touched,
+            "altered": self._altered,
+            "span": self._span,
+            "rows": self._rows,
             "plan": np.frombuffer(json.dumps(self.plan.to_json()).encode(), np.uint8),
             "plan_touched": self.plan.touched,
             "may_see": self.plan.may_see,
@@ -123,6 +149,9 @@ class SkippedLists(Rein):
         )
         self._account = flat(arrays["account"], np.float64)
         self.touched = flat(arrays["touched"], np.bool_)
+        self._altered = flat(arrays["altered"], np.bool_)
+        self._span = flat(arrays["span"], np.int32)
+        self._rows = flat(arrays["rows"], np.float64)
 
 
 def _table(clauses: ClauseTable, population: Population, kept: NDArray[np.bool_]) -> ClauseTable:
@@ -132,3 +161,8 @@ def _table(clauses: ClauseTable, population: Population, kept: NDArray[np.bool_]
     stop = np.cumsum(counts)
     position = population.position[kept]
     return ClauseTable(stop - counts, stop, clauses.attribute[position], clauses.low[position], clauses.high[position])
+
+
+def _grown(array: NDArray[Any], room: int) -> NDArray[Any]:
+    """Return an array by slot with room for more slots, which are as if nothing was ever done to them."""
+    return np.concatenate([array, np.zeros((room - len(array), *array.shape[1:]), array.dtype)])

@@ -25,9 +25,10 @@ from eventsieve._kernels.buckets import BLOCK_SLOTS, BucketRule, cell_of_value
 from eventsieve._kernels.compiler import kernel
 from eventsieve.elastic.cost import UnitCosts, gain, lists_in_use, work_of
 from eventsieve.elastic.plan import SkipPlan
-from eventsieve.elastic.population import EventSample, Population, population_of
+from eventsieve.elastic.population import EventSample, NearMisses, Population, population_of
 from eventsieve.elastic.precision import BUDGETS, Budget, allowance, measured_share
 from eventsieve.elastic.selection import Layout, class_of
+from eventsieve.elastic.skips import Skips
 from eventsieve.errors import MatcherError
 from eventsieve.matchers.base import ElasticMatches, join_results
 from eventsieve.matchers.near_misses import near_misses
@@ -77,12 +78,14 @@ class SkippingRein(Rein):
         self.budget = budget
         self.unit_costs = UnitCosts()
         self._sample: EventColumns | None = None
+        self._near_misses: NearMisses | None = None
+        """Counted once for all plans: it takes longer than the rest of a plan."""
         self._prepared: dict[float, SkippedLists] = {}
         self._preparing = Lock()
 
     @abstractmethod
-    def _choose(self, population: Population, budget: Budget, layout: Layout) -> NDArray[np.bool_]:
-        """Return which predicates to skip."""
+    def _choose(self, population: Population, budget: Budget, layout: Layout) -> Skips:
+        """Return which predicates to skip, and which of them to check afterwards."""
 
     def _paper_matchability(self, population: Population) -> float:
         """Return w of the paper's Y: the mean matchability of what would be skipped."""
@@ -90,19 +93,22 @@ class SkippingRein(Rein):
 
     def calibrate(self) -> UnitCosts:
         """Measure what matching costs on this machine and with this index; later plans choose and predict by it."""
-        events = self._sample
-        if events is None:
-            low, high = self.domains
-            share = np.random.default_rng(1).random((_TIMED_EVENTS, low.size))
-            events = full_events(low + (high - low) * share)
         unit = measured_costs(self.buckets)
         population = self._population()
-        nothing = np.zeros(population.attribute.size, np.bool_)
+        nothing = Skips.nothing(population)
         known = work_of(population, nothing, BLOCK_SLOTS, self.buckets, self.n_slots).cost(unit)
-        seen = nanoseconds_per_event(self, slice_events(events, 0, min(_TIMED_EVENTS, events.start.size - 1)))
+        seen = nanoseconds_per_event(self, self._timed_events())
         self.unit_costs = replace(unit, rest=max(0.0, seen - known))
         self._prepared.clear()
         return self.unit_costs
+
+    def _timed_events(self) -> EventColumns:
+        """Return a few events to take times on: of the sample, or drawn uniformly."""
+        if self._sample is not None:
+            return slice_events(self._sample, 0, min(_TIMED_EVENTS, self._sample.start.size - 1))
+        low, high = self.domains
+        share = np.random.default_rng(1).random((_TIMED_EVENTS, low.size))
+        return full_events(low + (high - low) * share)
 
     # -- matching ------------------------------------------------------------------------------------------
 
@@ -155,6 +161,7 @@ class SkippingRein(Rein):
         most = max(1, _SAMPLE_VALUES // max(1, events.value.size // max(1, n_events)))
         start, attribute, value = slice_events(events, 0, min(n_events, most))
         self._sample = EventColumns(start, attribute.copy(), value.copy()) if n_events else None
+        self._near_misses = None
         self._prepared.clear()
 
     def _lists_for(self, share: float) -> SkippedLists:
@@ -183,7 +190,7 @@ class SkippingRein(Rein):
             if measured + 2.0 * error <= share or self.budget == "paper":
                 return lists
             budget = replace(budget, limit=budget.limit * min(0.9 * share / (measured + 2.0 * error), 0.5))
-        nothing = np.zeros(skipped.size, np.bool_)
+        nothing = Skips.nothing(population)
         return SkippedLists.made(self, self._describe_plan(share, budget, population, nothing), population, nothing)
 
     def _trial_events(self) -> EventColumns | None:
@@ -203,11 +210,11 @@ class SkippingRein(Rein):
         population = population_of(self.clauses, self.domains, self._event_sample(), exact)
         if self._sample is None:
             return population
-        counted = slice_events(
-            self._sample, 0, min(_NEAR_MISS_WORK // max(1, self.n_slots), -(-(self._sample.start.size - 1) // 2))
-        )
-        seen = near_misses(self.clauses, population.position, counted, self.n_attributes)
-        return replace(population, near_misses=seen)
+        if self._near_misses is None:
+            half = -(-(self._sample.start.size - 1) // 2)
+            counted = slice_events(self._sample, 0, min(_NEAR_MISS_WORK // max(1, self.n_slots), half))
+            self._near_misses = near_misses(self.clauses, population.position, counted, self.n_attributes)
+        return replace(population, near_misses=self._near_misses)
 
     def _event_sample(self) -> EventSample | None:
         return None if self._sample is None else EventSample.of(self._sample, self.n_attributes)
@@ -223,18 +230,16 @@ class SkippingRein(Rein):
             return Budget.paper(share, population.slot.size, self._paper_matchability(population))
         return Budget.additive(share, population.total_matches)
 
-    def _describe_plan(
-        self, share: float, budget: Budget, population: Population, skipped: NDArray[np.bool_]
-    ) -> SkipPlan:
-        nothing = np.zeros(skipped.size, np.bool_)
+    def _describe_plan(self, share: float, budget: Budget, population: Population, skips: Skips) -> SkipPlan:
+        nothing, (skipped, unchecked) = Skips.nothing(population), skips
         before, after = (
-            work_of(population, left_out, BLOCK_SLOTS, self.buckets, self.n_slots) for left_out in (nothing, skipped)
+            work_of(population, left_out, BLOCK_SLOTS, self.buckets, self.n_slots) for left_out in (nothing, skips)
         )
         left_out = np.bincount(population.attribute[skipped], minlength=self.n_attributes)
         frequency = np.bincount(population.attribute, minlength=self.n_attributes)
-        touched = np.unique(population.clause[skipped])
-        matches, reported = population.matches, population.reported(skipped)
-        n_lists = lists_in_use(population, nothing, BLOCK_SLOTS)[0].size
+        touched = np.flatnonzero(population.has(unchecked))
+        matches, reported = population.matches, population.reported(unchecked)
+        n_lists = lists_in_use(population, nothing.skipped, BLOCK_SLOTS)[0].size
         return SkipPlan(
             asked=share,
             false_positive=share,
@@ -244,7 +249,7 @@ class SkippingRein(Rein):
             skipped=int(skipped.sum()),
             paper_skippable=Budget.paper(share, population.slot.size, self._paper_matchability(population)).limit,
             allowed=allowance(share) * population.total_matches,
-            expected_false=population.false_matches(skipped),
+            expected_false=population.false_matches(unchecked),
             expected_matches=population.total_matches,
             skipped_of_attribute={str(a): (int(left_out[a]), int(frequency[a])) for a in np.flatnonzero(left_out)},
             skipped_of_class=tuple(
@@ -256,12 +261,12 @@ class SkippingRein(Rein):
             gain=gain(before, after, self.unit_costs),
             touched=population.slot[touched].astype(np.int32),
             may_see=1.0 - matches[touched] / reported[touched],
+            checked=skips.checked_clauses(population).size,
         )
 
     def _empty_plan(self) -> SkipPlan:
         population = self._population()
-        nothing = np.zeros(population.attribute.size, np.bool_)
-        return self._describe_plan(0.0, Budget("additive", 0.0), population, nothing)
+        return self._describe_plan(0.0, Budget("additive", 0.0), population, Skips.nothing(population))
 
     # -- changing and keeping ------------------------------------------------------------------------------
 
@@ -271,15 +276,18 @@ class SkippingRein(Rein):
                 raise MatcherError(
                     f"exact names attribute {attribute}, but the attributes are 0 to {self.n_attributes - 1}"
                 )
+        self._near_misses = None
         self._prepared.clear()
         super()._build()
 
     def _insert(self, slots: NDArray[np.int32]) -> None:
+        self._near_misses = None
         super()._insert(slots)
         for lists in self._prepared.values():
             lists.insert(slots, self.clauses)
 
     def _delete(self, slots: NDArray[np.int32]) -> None:
+        self._near_misses = None
         if self._prepared:
             # What goes away takes its true matches with it, and with them some of what the plan may spend.
             gone = ClauseTable(self.clauses.start[slots], self.clauses.stop[slots], *self.clauses[2:])
@@ -298,7 +306,7 @@ class SkippingRein(Rein):
     def _arrays(self) -> Mapping[str, NDArray[Any]]:
         sample = {} if self._sample is None else self._sample._asdict()
         plans = {
-            f"{_PLAN}{self.ladder.index(share)}_{name}": array
+            f"{_PLAN}{(0.0, *self.ladder).index(share)}_{name}": array
             for share, lists in self._prepared.items()
             for name, array in lists.arrays().items()
         }
@@ -309,7 +317,7 @@ class SkippingRein(Rein):
         if _SAMPLE + "start" in arrays:
             columns = (arrays[_SAMPLE + name] for name in EventColumns._fields)
             self._sample = EventColumns(*(flat(column, column.dtype) for column in columns))
-        for rung, share in enumerate(self.ladder):
+        for rung, share in enumerate((0.0, *self.ladder)):
             prefix = f"{_PLAN}{rung}_"
             stored = {name.removeprefix(prefix): arrays[name] for name in arrays if name.startswith(prefix)}
             if stored:

@@ -1,30 +1,42 @@
-"""Spare-REIN: REIN that skips what saves most time per false match.
+"""Spare-REIN: REIN that leaves out of its lists what is cheaper to check afterwards.
 
-Ours, after EEM. Its greedy order, widest first, does not ask what a skip costs or gains. Here a predicate is skipped
-when its clause can spare it: the other predicates are so selective that it hardly ever decides. And a whole list, the
-few predicates of one block on one attribute, is skipped where visiting it costs more time than its false matches are
-worth. Both are weighed in the same unit, false matches per nanosecond, with the unit costs of `elastic.cost`.
-The bound is that of the other two.
+Ours, after EEM. What EEM skips, it skips for good, so F alone limits what can be saved; and at F = 0.1 % that is next
+to nothing. But a skipped predicate can be asked about in the end, of the few clauses that are left. So a plan leaves
+out whatever takes longer to mark, or to visit, than to check: predicates that their clause can spare because the others
+are selective, and whole lists with few entries. F then decides which clauses need no check any more.
+
+With F = 0 every clause is checked, the answer is exact, and it takes less time than REIN's: once `skip_plan(0)` has
+been asked for, exact matching goes that way, if it was seen to be quicker.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from eventsieve.elastic.plan import SkipPlan
 from eventsieve.elastic.population import Population
 from eventsieve.elastic.precision import Budget
-from eventsieve.elastic.selection import Layout, spare_predicates
+from eventsieve.elastic.selection import Layout, spare_predicates, unchecked_predicates
+from eventsieve.elastic.skips import Skips
 from eventsieve.matchers.base import Capabilities
+from eventsieve.matchers.rein_costs import nanoseconds_per_event
+from eventsieve.matchers.skipped_lists import SkippedLists
 from eventsieve.matchers.skipping import TABLE_3, SkippingRein
+from eventsieve.model.columns import EventColumns
 from eventsieve.model.transform import TransformChoice
+
+_EXACT: Final = 0.0
+_WORTH: Final = 0.95
+"""Part of REIN's time that exact matching by a plan may take at most: otherwise it is not worth its memory."""
 
 
 class SpareRein(SkippingRein):
     name = "spare-rein"
-    summary = "REIN that can skip what its clauses can spare within a bound on false matches"
+    summary = "REIN that checks afterwards what its clauses can spare, or not at all within a bound on false matches"
     capabilities = Capabilities(paper="ours, after EEM", elastic=True, transforms=True)
 
     def __init__(
@@ -37,5 +49,24 @@ class SpareRein(SkippingRein):
     ) -> None:
         super().__init__(buckets=buckets, transform=transform, ladder=ladder, exact=exact)
 
-    def _choose(self, population: Population, budget: Budget, layout: Layout) -> NDArray[np.bool_]:
-        return spare_predicates(population, budget, layout, self.unit_costs)
+    def _choose(self, population: Population, budget: Budget, layout: Layout) -> Skips:
+        skipped = spare_predicates(population, layout, self.unit_costs)
+        return Skips(skipped, unchecked_predicates(population, skipped, budget.limit))
+
+    def _match_part(self, events: EventColumns) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        quick = self._prepared.get(_EXACT)
+        return super()._match_part(events) if quick is None else quick._match_part(events)
+
+    def _empty_plan(self) -> SkipPlan:
+        """Make the plan for exact matching, and keep it if it is quicker than none."""
+        with self._preparing:
+            quick = self._prepared.get(_EXACT)
+            if quick is None:
+                quick = self._prepare(_EXACT)
+                if self._is_quicker(quick):
+                    self._prepared[_EXACT] = quick
+        return quick.plan if _EXACT in self._prepared else super()._empty_plan()
+
+    def _is_quicker(self, lists: SkippedLists) -> bool:
+        events = self._timed_events()
+        return nanoseconds_per_event(lists, events) < _WORTH * nanoseconds_per_event(self, events)

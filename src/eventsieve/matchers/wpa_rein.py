@@ -13,12 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from eventsieve.elastic.population import Population
 from eventsieve.elastic.precision import Budget
 from eventsieve.elastic.selection import Layout, class_of, width_classes
+from eventsieve.elastic.skips import Skips
 from eventsieve.matchers.base import Capabilities
 from eventsieve.matchers.skipping import TABLE_3, SkippingRein
 from eventsieve.model.transform import TransformChoice
@@ -46,8 +44,8 @@ class WpaRein(SkippingRein):
             raise ValueError(f"classes must be at least 1, not {classes}")
         self.classes = self.shown_classes = int(classes)
 
-    def _choose(self, population: Population, budget: Budget, layout: Layout) -> NDArray[np.bool_]:
-        return width_classes(population, budget, layout, self.classes)
+    def _choose(self, population: Population, budget: Budget, layout: Layout) -> Skips:
+        return Skips.for_good(width_classes(population, budget, layout, self.classes))
 
     def _paper_matchability(self, population: Population) -> float:
         widest = class_of(population.matchability, self.classes) == self.classes - 1
