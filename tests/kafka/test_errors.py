@@ -16,9 +16,8 @@ from tools.kafka.server import free_port
 LOOKS = """
 import json, sys
 from eventsieve.errors import EventsieveError
-from eventsieve.kafka import read_settings
 from eventsieve.spark import session
-from eventsieve.spark.kafka import KafkaOptions
+from eventsieve.spark.kafka import KafkaOptions, read_settings
 from eventsieve.spark.kafka_source import KafkaSource
 
 spark = session(kafka=True, **{"spark.master": "local[1]", "spark.driver.memory": "512m"})

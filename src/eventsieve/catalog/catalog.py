@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -25,6 +25,7 @@ from eventsieve.catalog.ids import IdColumns
 from eventsieve.catalog.load import apply_changes, checked_batch, load_rows
 from eventsieve.catalog.lock import writer_lock
 from eventsieve.catalog.log import KEY_COLUMNS, LOG_SCHEMA, OPERATIONS, ChangeLog, CommitConflictError
+from eventsieve.catalog.mirror import Mirrored, Moved, check_positions, mirrored_rows
 from eventsieve.catalog.schemas import schema_at
 from eventsieve.catalog.state import ABSENT, CHANGE_NAMES, REMOVED, net_changes, state_table, statuses
 from eventsieve.errors import CatalogError, DataError
@@ -182,7 +183,9 @@ class Catalog:
         edit.check_against(dict(zip(asked.to_list(), statuses(keys, asked).tolist(), strict=True)))
         return edit.to_rows(schema_at(keys, self._log.version))
 
-    def _commit(self, decide: Callable[[], pa.Table], author: str | None) -> int:
+    def _commit(
+        self, decide: Callable[[], pa.Table], author: str | None, positions: Mapping[str, int] | None = None
+    ) -> int:
         """Append what `decide` returns for the newest state; decide again if another writer was quicker."""
         with self._mutex, writer_lock(self.path / _OWN_FOLDER / "writer.lock"):
             for attempt in range(_ATTEMPTS):
@@ -191,7 +194,7 @@ class Catalog:
                 if not len(rows):
                     return self._log.version
                 try:
-                    version = self._log.append(_stamped(rows, author))
+                    version = self._log.append(_stamped(rows, author), positions)
                 except CommitConflictError:
                     time.sleep(random.uniform(0, min(_LONGEST_PAUSE, 0.002 * 2**attempt)))
                     continue
@@ -272,6 +275,45 @@ class Catalog:
             self._cache.store(version, compiled)
         report.close(strict=False)
         return report
+
+    def position(self, source: str) -> int | None:
+        """Return how far a source of changes was read by `mirror`, None if it never was."""
+        with self._mutex:
+            self._log.refresh()
+            return self._log.position(source)
+
+    def mirror(
+        self,
+        upserts: Source,
+        removals: Sequence[Id],
+        positions: Mapping[str, Moved],
+        author: str | None = None,
+        first: Callable[[LoadReport], None] | None = None,
+    ) -> Mirrored:
+        """Make ids what a source elsewhere says they are, in one commit with how far that source was read.
+
+        `upserts` are lines as `import_jsonl` reads them: added or replaced whole, whatever was there. Ids to remove may
+        be absent. Bad lines are reported and left out; what they were to replace stays. `first` hears of them before
+        anything is committed, so that they can be kept elsewhere.
+        """
+        report = LoadReport(source_name(upserts))
+        batch, _ = checked_batch(self.schema, transfer.read_jsonl(upserts, report), report)
+        report.problems.sort(key=lambda problem: problem.line)
+        if first is not None:
+            first(report)
+        rows = LOG_SCHEMA.empty_table()
+
+        def decide() -> pa.Table:
+            nonlocal rows
+            check_positions(positions, self._log.position)
+            keys = self._refreshed_keys()
+            gone = statuses(keys, IdColumns.of(removals))
+            rows = mirrored_rows(batch, statuses(keys, IdColumns.within(batch)), removals, gone)
+            return rows
+
+        version = self._commit(decide, author, {name: moved.after for name, moved in positions.items()})
+        removed = int(pc.sum(pc.equal(rows.column("operation"), "remove")).as_py() or 0)
+        return Mirrored(version, len(batch), removed, report, committed=len(rows) > 0)
 
     def export_jsonl(self, target: str | PathLike[str] | IO[str], version: int | None = None) -> None:
         """Write all subscriptions of a version, paused ones too, as lines that `import_jsonl` reads."""

@@ -9,7 +9,7 @@ knows at its commit whether that was still the state.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,7 +22,14 @@ from numpy.typing import NDArray
 from eventsieve.errors import CatalogError
 
 try:
-    from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, WriterProperties, write_deltalake
+    from deltalake import (
+        CommitProperties,
+        DeltaTable,
+        PostCommitHookProperties,
+        Transaction,
+        WriterProperties,
+        write_deltalake,
+    )
     from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 except ImportError as cause:
     raise CatalogError("the catalog needs the deltalake package: pip install 'eventsieve[catalog]'") from cause
@@ -52,8 +59,6 @@ KEY_COLUMNS: Final = ("version", "sequence", "operation", "id_number", "id_text"
 
 _NAME: Final = "eventsieve catalog"
 _COMPRESSED: Final = WriterProperties(compression="ZSTD")
-# Zero retries: a commit at any version but the next one fails instead of sliding behind the others' commits.
-_EXACT: Final = CommitProperties(max_commit_retries=0)
 # No work after a commit: if it failed, a change that was made would look as if it was not.
 _NOTHING_AFTER: Final = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
@@ -132,8 +137,16 @@ class ChangeLog:
         """The version this object knows of."""
         return int(self._table.version())
 
-    def append(self, rows: pa.Table) -> int:
-        """Commit rows as the version after the known one; raise CommitConflictError if another writer has taken it."""
+    def position(self, name: str) -> int | None:
+        """Return how far a source of changes was read, as far as this object knows; None if it never was."""
+        found = self._table.transaction_version(name)
+        return None if found is None else int(found)
+
+    def append(self, rows: pa.Table, positions: Mapping[str, int] | None = None) -> int:
+        """Commit rows as the version after the known one; raise CommitConflictError if another writer has taken it.
+
+        `positions` are committed with the rows; Delta keeps the newest of each name, whatever is compacted.
+        """
         before = self.version
         stamped = rows.append_column("version", pa.array(np.full(len(rows), before + 1)))
         stamped = stamped.append_column("sequence", pa.array(np.arange(len(rows))))
@@ -143,7 +156,7 @@ class ChangeLog:
                 stamped.select(LOG_SCHEMA.names).cast(LOG_SCHEMA),
                 mode="append",
                 writer_properties=_COMPRESSED,
-                commit_properties=_EXACT,
+                commit_properties=_exactly(positions or {}),
                 post_commithook_properties=_NOTHING_AFTER,
             )
         except CommitFailedError as cause:
@@ -190,6 +203,13 @@ class ChangeLog:
             self._table.create_checkpoint()
         except (DeltaError, OSError) as cause:
             raise CatalogError(f"cannot compact the catalog at {self.path}: {cause}") from cause
+
+
+def _exactly(positions: Mapping[str, int]) -> CommitProperties:
+    """Zero retries: a commit at any version but the next one fails instead of sliding behind the others' commits."""
+    return CommitProperties(
+        max_commit_retries=0, app_transactions=[Transaction(name, at) for name, at in positions.items()]
+    )
 
 
 def _between(rows: pa.Table, after: int, until: int) -> pa.Table:

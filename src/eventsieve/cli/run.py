@@ -6,14 +6,14 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
 from eventsieve.cli._io import emit, read_settings, say
 
 if TYPE_CHECKING:
-    from eventsieve.spark.streaming import MatchStream, Progress
+    from eventsieve.spark.streaming import Progress
 
 
 def run(
@@ -164,8 +164,14 @@ def _served(port: int | None) -> Any:
     return served
 
 
+class Stoppable(Protocol):
+    """Something that runs until it is asked to stop."""
+
+    def stop(self) -> None: ...
+
+
 @contextmanager
-def stopping(stream: MatchStream) -> Iterator[None]:
+def stopping(stream: Stoppable) -> Iterator[None]:
     """Let Ctrl-C and SIGTERM finish the batch; a second one ends at once."""
 
     def asked(number: int, frame: object) -> None:

@@ -21,6 +21,7 @@ Examples:
   eventsieve sub import shop subscriptions.jsonl
   eventsieve sub list shop --owner alice
   eventsieve sub history shop
+  eventsieve sub follow kafka:localhost:9092/subscriptions --catalog shop
 """
 
 sub = typer.Typer(
@@ -219,6 +220,53 @@ def history(
     """
     for entry in _open(catalog).history(limit):
         emit({"version": entry.version, "time": entry.time.isoformat(), "author": entry.author, **entry.operations})
+
+
+@sub.command()
+def follow(
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="kafka:BROKERS/TOPIC with changes by id.")],
+    catalog: Annotated[str, typer.Option(metavar="CATALOG", help="The catalog's folder.")],
+    every: Annotated[float, typer.Option(metavar="SECONDS", help="Changes of so long are one version.")] = 1.0,
+    most: Annotated[int, typer.Option(metavar="N", min=1, help="Changes in a version, at most.")] = 10_000,
+    until_empty: Annotated[bool, typer.Option("--until-empty", help="Take what is there, then end.")] = False,
+    dead_letter: Annotated[
+        str | None, typer.Option(metavar="PLACE", help="kafka:BROKERS/TOPIC for bad changes. Else: TOPIC-dead-letter.")
+    ] = None,
+    kafka: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of Kafka's client, or @FILE with many.")
+    ] = None,
+    text: AsText = False,
+) -> None:
+    """Let a Kafka topic feed a catalog: the key is the id, the value the subscription as JSON, no value removes it.
+
+    How far the topic was read is committed with the changes, so that after a kill the same command goes on exactly
+    where it was. A change that cannot be taken goes to the dead-letter topic with the reason, and the id stays as it
+    is. Ctrl-C and SIGTERM commit what was read, and end.
+
+    Examples:
+
+      eventsieve sub follow kafka:localhost:9092/subscriptions --catalog shop
+      eventsieve sub follow kafka:localhost:9092/subscriptions --catalog shop --until-empty --every 5
+    """
+    from eventsieve.broker.kafka.follower import Followed, Follower
+    from eventsieve.cli.run import stopping
+    from eventsieve.kafka import KafkaPlace, read_settings
+
+    sums = {"version": -1, "written": 0, "removed": 0, "refused": 0}
+
+    def done(group: Followed) -> None:
+        sums["version"] = group.version
+        for name in ("written", "removed", "refused"):
+            sums[name] += getattr(group, name)
+        say(f"version {group.version}: {group.written:,} written, {group.removed:,} removed, {group.refused:,} refused")
+
+    opened = _open(catalog)
+    letters = KafkaPlace.parse(dead_letter) if dead_letter else None
+    settings = read_settings(kafka or [])
+    follower = Follower(opened, KafkaPlace.parse(source), settings, lambda id: _id(id, text), letters)
+    with stopping(follower):
+        follower.run(every, most, until_empty, done)
+    emit({**sums, "version": opened.version})
 
 
 def _open(path: str) -> Catalog:

@@ -91,7 +91,9 @@ class KafkaCluster:
         try:
             self._client = self._jvm.org.apache.kafka.clients.admin.AdminClient.create(properties)
         except Py4JJavaError as cause:
-            reason = cause.java_exception.getCause() or cause.java_exception
+            reason = cause.java_exception
+            while reason.getCause() is not None:
+                reason = reason.getCause()
             raise SparkError(f"Kafka's client refuses its settings: {reason.getMessage()}") from cause
 
     def identity(self) -> str:
