@@ -15,9 +15,9 @@ and RIGHT are the halves of that range, PARTITION the first of its partitions, N
 leaf of a node is SIZE of ROOM places from START on, and is divided when it has more than LIMIT clauses. -1: none."""
 NODE_FIELDS: Final = 16
 """A node is 64 bytes, one line of the cache."""
-NODES, PLACES, FREE_NODE, WASTED, LIVE, N_USED = range(6)
+NODES, PLACES, FREE_NODE, WASTED, LIVE, LARGEST, N_USED = range(7)
 """Places in `Tree.used`: nodes and places of leaves in use, a chain of nodes given back, places of leaves that have
-moved or gone, clauses."""
+moved or gone, clauses, the most that a leaf ever had room for."""
 TELLING_DEPTH: Final = 8
 """Halvings that count in the choice of an attribute: an event meets one in 256 of such ranges, and less is as good."""
 

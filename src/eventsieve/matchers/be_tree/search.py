@@ -13,6 +13,7 @@ from eventsieve._kernels.packed import Coding, EventRow, new_row, put_down, scan
 from eventsieve.matchers.be_tree.layout import (
     ATTRIBUTE,
     HIGH,
+    LARGEST,
     LEFT,
     LOW,
     NEXT,
@@ -28,6 +29,8 @@ from eventsieve.model.columns import ClauseTable, EventColumns
 
 _AHEAD = 4
 """Leaves from the scanned one to the one that is fetched."""
+_COLUMNS_AHEAD = 3
+"""Columns of it that are fetched: few clauses get as far as the next."""
 
 
 class Scratch(NamedTuple):
@@ -41,8 +44,9 @@ class Scratch(NamedTuple):
 def new_scratch(tree: Tree, n_attributes: int) -> Scratch:
     """Return scratch for one batch."""
     n_nodes = int(tree.used[NODES])
-    largest = int(tree.node[:n_nodes, SIZE].max(initial=0))
-    return Scratch(new_row(n_attributes, largest + 1), np.empty(n_nodes, np.int32), np.empty(n_nodes, np.int32))
+    return Scratch(
+        new_row(n_attributes, int(tree.used[LARGEST]) + 1), np.empty(n_nodes, np.int32), np.empty(n_nodes, np.int32)
+    )
 
 
 @kernel
@@ -92,9 +96,10 @@ def match(
         n_found = _find_leaves(tree, scratch)
         for i in range(n_found):
             ahead = scratch.found[min(i + _AHEAD, n_found - 1)]
-            at = tree.node[ahead, START] * n_columns
-            prefetch(tree.leaves.attribute, at)
-            prefetch(tree.leaves.bounds, at)
+            at, its_room = tree.node[ahead, START] * n_columns, tree.node[ahead, ROOM]
+            for j in range(min(n_columns, _COLUMNS_AHEAD)):
+                prefetch(tree.leaves.attribute, at + j * its_room)
+                prefetch(tree.leaves.bounds, at + j * its_room)
             fields = tree.node[scratch.found[i]]
             start, room, size = np.int64(fields[START]), np.int64(fields[ROOM]), np.int64(fields[SIZE])
             end = scan_leaf(

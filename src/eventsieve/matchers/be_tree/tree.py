@@ -18,6 +18,7 @@ from eventsieve.matchers.be_tree.layout import (
     ATTRIBUTE,
     FREE_NODE,
     HIGH,
+    LARGEST,
     LEFT,
     LIMIT,
     LIVE,
@@ -111,6 +112,7 @@ def move_leaf(tree: Tree, coding: Coding, node: int, room: int) -> None:
     used = tree.used
     start = used[PLACES]
     used[PLACES] += room
+    used[LARGEST] = max(used[LARGEST], room)
     old_start, old_room, size = leaf_of(tree, node)
     used[WASTED] += old_room
     for i in range(size):
@@ -264,6 +266,7 @@ def lay_out(tree: Tree, coding: Coding, out_leaves: Leaves) -> None:
             for i in range(size):
                 copy_clause(tree.leaves, coding.n_columns, old_start, old_room, i, end, room, i, out_leaves)
             tree.node[node, START], tree.node[node, ROOM] = end, room
+            tree.used[LARGEST] = max(tree.used[LARGEST], room)
             end += room
     tree.used[PLACES] = end
     tree.used[WASTED] = 0
