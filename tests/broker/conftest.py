@@ -9,6 +9,9 @@ import pytest
 
 import eventsieve as es
 from eventsieve.index.index import Index
+from tests.kafka.server import kafka, own_kafka
+
+__all__ = ["kafka", "own_kafka"]
 
 SCHEMA = es.Schema({"price": es.Float(0, 100), "volume": es.Int(0, 1000), "symbol": es.Text()})
 

@@ -100,6 +100,7 @@ class Receiver:
 
     def close(self) -> None:
         """Commit what is safe and disconnect."""
+        self._drain_timeout = 0.0  # nobody delivers any more what is still under way
         self.commit()
         self.source.close()
 

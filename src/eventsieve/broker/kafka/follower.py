@@ -182,7 +182,7 @@ class Follower:
         return id, change
 
     def _commit(self, group: _Group, producer: RecordProducer) -> Followed:
-        """Bring the catalog to what a group says; letters first: after a kill they are there twice rather than never."""
+        """Bring the catalog to what a group says; letters first: after a kill they are there twice, not missing."""
         written = [
             (message, {"id": id, **change}) for id, (message, change) in group.last.items() if change is not None
         ]

@@ -33,22 +33,24 @@ class KafkaLetters:
 
     def put(self, letters: Sequence[DeadLetter]) -> None:
         """Return when all are stored. One that the topic finds too large is stored with its beginning."""
-        for letter in letters:
-            self._producer.produce(self._record(letter))
+        found = [self._record(letter) for letter in letters]
+        for record in found:
+            if len(record.value) <= _BEGINNING:
+                self._producer.produce(record)
+        self._producer.flush()
+        for record in found:
+            if len(record.value) > _BEGINNING:
+                self._put_large(record)
+
+    def _put_large(self, record: Record) -> None:
+        """Store a large letter by itself, so that its neighbours are not repeated when it has to be cut."""
         try:
+            self._producer.produce(record)
             self._producer.flush()
         except GivenUpError:
-            self._producer.failures = []
-            for letter in letters:
-                self._put_alone(letter)
-
-    def _put_alone(self, letter: DeadLetter) -> None:
-        record = self._record(letter)
-        if len(record.value) > _BEGINNING:
             cut = (CUT_HEADER, str(len(record.value)))
-            record = record._replace(value=record.value[:_BEGINNING], headers=[*record.headers, cut])
-        self._producer.produce(record)
-        self._producer.flush()
+            self._producer.produce(record._replace(value=record.value[:_BEGINNING], headers=[*record.headers, cut]))
+            self._producer.flush()
 
     def close(self) -> None:
         """Let go of the connection."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from eventsieve.broker.kafka.client import (
@@ -89,8 +90,9 @@ class RecordProducer:
 
     def close(self) -> None:
         """Drop what is not stored: whoever gave it has been told so."""
-        self.client.purge()
-        self.client.flush(_LOOK_UP)
+        with suppress(kafka_package().KafkaException):  # a client that was fenced off refuses even this
+            self.client.purge()
+            self.client.flush(_LOOK_UP)
 
     def _reported(self, error: Any, record: Any) -> None:
         if error is not None:

@@ -32,6 +32,9 @@ _DEFAULTS: Final = {
     "isolation.level": "read_committed",
     # A rebalance takes away only the partitions that move; the others are read on.
     "partition.assignment.strategy": "cooperative-sticky",
+    # The partitions of a broker that was killed lie idle for so long; a broker is here for milliseconds.
+    "session.timeout.ms": 10_000,
+    "heartbeat.interval.ms": 2_000,
     # The input queue is where events wait; what waits here as well only costs memory.
     "queued.max.messages.kbytes": 16_384,
     "fetch.wait.max.ms": 50,
@@ -68,6 +71,12 @@ class KafkaSource:
         self._kept: list[Message] = []  # came while none was asked for
         self._done: dict[str, int] = {}  # not known to be committed yet
         self._incremental = True
+        self.membership: Any = None
+        """Who this member was in its group at the last poll, None if it was none.
+
+        A transaction that commits offsets is checked by it. Kept, because other threads cannot ask for it: a client
+        that is being polled lets nobody else in.
+        """
 
     def open(self, assignments: Assignments) -> None:
         """Look at the cluster and join the group; go on behind what it has committed."""
@@ -92,14 +101,6 @@ class KafkaSource:
         self._incremental = "cooperative" in given.get("partition.assignment.strategy", "cooperative")
         return client_settings(self._place.brokers, self._complaints, given, defaults)
 
-    def membership(self) -> Any:
-        """Return who this member is in its group just now, None if it is no member. May be called by any thread.
-
-        A transaction that commits offsets is checked by it; without a member there would be nothing to check.
-        """
-        found = self._consumer.consumer_group_metadata() if self._consumer.memberid() else None
-        return found if self._consumer.memberid() else None
-
     # -- reading -------------------------------------------------------------------------------------------
 
     def poll(self, limit: int, timeout: float) -> Sequence[Message]:
@@ -112,10 +113,16 @@ class KafkaSource:
         if self._kept:
             found, self._kept = self._kept[:limit], self._kept[limit:]
             return found
-        first = self._consumer.poll(timeout)
+        first = self._polled(timeout)
         if first is None:
             return []
         return self._messages([first, *(self._consumer.consume(limit - 1, 0.0) if limit > 1 else ())])
+
+    def _polled(self, timeout: float) -> Any:
+        """Ask for one message; rebalances and finished commits are told meanwhile."""
+        message = self._consumer.poll(timeout)
+        self.membership = self._consumer.consumer_group_metadata() if self._consumer.memberid() else None
+        return message
 
     @property
     def finished(self) -> bool:
@@ -130,7 +137,7 @@ class KafkaSource:
         if self._kept and (running := self._owned.keys() - self._paused):
             self._consumer.pause([self._owned[publisher] for publisher in running])
             self._paused |= running
-        message = self._consumer.poll(0)
+        message = self._polled(0)
         if message is not None:
             self._kept += self._messages([message])
 

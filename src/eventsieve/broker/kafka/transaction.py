@@ -67,7 +67,7 @@ class TransactionalKafkaSink(KafkaSink):
         Who we are in the group is asked now, before the positions are looked at: should partitions move in between,
         this is the older generation, and the cluster refuses the transaction.
         """
-        self._member = self._source.membership()
+        self._member = self._source.membership
         self._deliveries = list(deliveries)
 
     def commit_with(self, positions: Positions) -> None:
