@@ -38,6 +38,9 @@ class Schema(Mapping[str, AttributeType]):
     def __getitem__(self, name: str) -> AttributeType:
         return self._types[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._types
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._types)
 
@@ -45,7 +48,8 @@ class Schema(Mapping[str, AttributeType]):
         return len(self._types)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Schema) and list(self.items()) == list(other.items())
+        # Almost always it is the very same one, and the check is made for every batch.
+        return self is other or (isinstance(other, Schema) and list(self.items()) == list(other.items()))
 
     def __hash__(self) -> int:
         return hash(tuple(self._types.items()))
