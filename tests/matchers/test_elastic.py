@@ -182,6 +182,16 @@ def test_every_event_has_its_own_f(matcher: str) -> None:
         assert set(modes[mixed.event_start[e] : mixed.event_start[e + 1]]) == {"exact"}
 
 
+def test_equal_subscriptions_are_not_indexed_once_where_reports_are_counted() -> None:
+    """A false match of a clause that a thousand subscriptions share would be a thousand false matches."""
+    schema = es.Schema({"x": es.Float(0, 1), "y": es.Float(0, 1)})
+    subs = es.Subscriptions(schema)
+    for id in range(3000):
+        subs.add(id, f"x < 0.{id % 3 + 1} AND y < 0.9")
+    assert es.build(subs, matcher="rein").sharing is not None
+    assert es.build(subs, matcher="wpa-rein").sharing is None
+
+
 def test_f_between_rungs_takes_the_rung_below() -> None:
     index = es.build(paper(n=4000).subscriptions(seed=1), matcher="ada-rein")
     plan = index.skip_plan(0.02)

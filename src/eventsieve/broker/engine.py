@@ -142,7 +142,7 @@ class Engine:
 
 def prepare_plans(index: Index, elastic: ElasticSettings) -> None:
     """Make the plans for every F that the controller can ask for: under load there is no time for it."""
-    for rung in elastic.ladder:
+    for rung in (0.0, *elastic.ladder) if elastic.enabled else ():
         index.matcher.skip_plan(rung)
 
 

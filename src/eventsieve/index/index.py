@@ -294,6 +294,9 @@ def build(subscriptions: Subscriptions, matcher: str = "auto", share: bool | Non
     if matcher != "auto":
         made = _made(subscriptions.schema, matcher, params)  # a wrong name or parameter is said at once
     own = subscriptions.fork()
+    if share is None and (made.capabilities.elastic if matcher != "auto" else params.get("false_positive")):
+        # A bound on false matches counts what is reported, and a clause of many members is reported many times.
+        share = False
     sharing = None if share is False else Sharing.of(own, share)
     if matcher != "auto":
         return _built(own, sharing, made)

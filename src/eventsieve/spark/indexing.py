@@ -234,7 +234,7 @@ def _prepare(index: Index, sample: bytes) -> None:
     with pa.ipc.open_stream(sample) as reader, warnings.catch_warnings():
         warnings.simplefilter("ignore", LoadWarning)  # events that cannot be matched are the stream's business
         index.learn(Events.from_arrow(index.schema, reader.read_all(), strict=False, unknown="ignore"))
-    for share in index.matcher.params["ladder"]:
+    for share in (0.0, *index.matcher.params["ladder"]):
         index.skip_plan(share)
 
 
