@@ -58,7 +58,7 @@ def test_any_order_with_repetitions(matcher: str) -> None:
     class Machine(WithRepetitions):
         setting = Shared(matcher, ())
 
-    fewer = settings(settings(), max_examples=max(5, settings().max_examples // 20), stateful_step_count=20)
+    fewer = settings(settings(), max_examples=max(3, settings().max_examples // 30), stateful_step_count=15)
     run_state_machine_as_test(Machine, settings=fewer)  # type: ignore[no-untyped-call]
 
 
@@ -148,6 +148,6 @@ def test_explanations_are_of_each_subscription_itself() -> None:
     subs.add("bob", "NOT x <= 0.5")
     index = es.build(subs, share=True)
     assert index.match({"x": 0.75}) == ["alice", "bob"]
-    assert "NOT" in str(index.explain("bob", {"x": 0.25})) or index.explain("bob", {"x": 0.25}).failed
+    assert [report.predicate for report in index.explain("bob", {"x": 0.25}).failed] == ["NOT x <= 0.5"]
     index.remove("alice")
     assert index.match({"x": 0.75}) == ["bob"]

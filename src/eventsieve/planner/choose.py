@@ -241,7 +241,10 @@ def _scaled(cost: Cost, factor: float) -> Cost:
 
 
 def _sample_size(n_clauses: int) -> int:
-    return n_clauses if n_clauses <= _WHOLE else min(max(_WHOLE, n_clauses // 5), _LARGEST_SAMPLE)
+    if n_clauses <= _WHOLE:
+        return n_clauses
+    # Whole multiples, so that no matcher's last page is half empty.
+    return min(max(1, n_clauses // 5 // _WHOLE) * _WHOLE, _LARGEST_SAMPLE)
 
 
 def _every(clauses: ClauseTable, slots: np.ndarray[Any, Any] | None, count: int) -> ClauseTable:
