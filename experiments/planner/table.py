@@ -38,18 +38,15 @@ def table(heading: list[str], rows: list[list[str]]) -> list[str]:
 
 def regret() -> list[str]:
     rows = []
-    worst = 1.0
     found = sorted(records("regret", "workload", "n"), key=lambda record: -record["n"])
     for record in found:
         cells = [record["workload"], f"{record['n']:,}"]
         for choice in record["choices"]:
             possible = f" of {choice['least_possible']:.2f}" if choice["least_possible"] > 1.005 else ""
             cells.append(f"`{choice['chosen']}` {choice['ratio']:.2f}{possible}")
-            worst = max(worst, choice["ratio"] / choice["least_possible"])
         took = max(choice["planning_s"] for choice in record["choices"])
-        excess = max(choice["bytes"] / (choice["predicted_bytes"] or choice["bytes"]) for choice in record["choices"])
-        rows.append([*cells, f"{took:.2f}", f"{excess:.2f}"])
-    heading = ["workload", "n", "batch=1", "batch=512", "both", "planning, s", "memory, built / predicted"]
+        rows.append([*cells, f"{took:.2f}"])
+    heading = ["workload", "n", "batch=1", "batch=512", "both", "planning, s"]
     note = (
         "Where both count, `of` is the least that any one matcher reaches: the best at one may not be so at the other."
     )
