@@ -1,6 +1,6 @@
 """What a matcher costs by the facts alone: sums of a few quantities, each with a unit cost.
 
-The unit costs were fitted to measurements of all standard workloads at several sizes (`experiments/planner/fit.py`
+The unit costs were fitted to measurements of the standard workloads at several sizes (`experiments/planner/fit.py`
 prints this table anew). They are good to a factor of two or so, which is enough to tell which matchers are worth a
 trial; the trial, on the machine and the subscriptions at hand, decides.
 """
