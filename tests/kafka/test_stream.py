@@ -11,7 +11,8 @@ from tests.kafka.server import Kafka
 from tests.kafka.streams import Runner, headers_of
 from tests.spark.market import as_lines, events, expected
 
-pytestmark = pytest.mark.usefixtures("connector")
+# A Spark session of its own for each: some thirty seconds of two cores.
+pytestmark = [pytest.mark.deep, pytest.mark.usefixtures("connector")]
 
 
 def test_matches_and_dead_letters_reach_their_topics_with_all_that_came_along(
@@ -74,7 +75,6 @@ def test_matches_and_dead_letters_reach_their_topics_with_all_that_came_along(
         assert told["trace"] == "p"
 
 
-@pytest.mark.deep
 def test_subscriptions_and_owners_can_have_topics_of_their_own(kafka: Kafka, catalog: Catalog, runner: Runner) -> None:
     rows = events(60, seed=6)
     ticks = kafka.topic("ticks")

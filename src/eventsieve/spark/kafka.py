@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from eventsieve import kafka
 from eventsieve.errors import DataError, SparkError, suggestion
-from eventsieve.kafka import PATIENCE, why_unreachable
+from eventsieve.kafka import why_unreachable
 from eventsieve.spark.connector import check_connector
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_PATIENCE: Final = 20
+"""Seconds for an answer. A refusal comes at once; a cluster may be slow, and so is Java before it is warm."""
 _LOGIN_MODULES: Final = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -77,7 +79,7 @@ class KafkaCluster:
     """
 
     def __init__(
-        self, spark: SparkSession, brokers: str, settings: Mapping[str, str], patience: int = PATIENCE
+        self, spark: SparkSession, brokers: str, settings: Mapping[str, str], patience: int = _PATIENCE
     ) -> None:
         from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 
@@ -85,7 +87,7 @@ class KafkaCluster:
         check_connector(spark)
         self.brokers, self._patience, self._jvm = brokers, patience, _jvm_of(spark)
         properties = self._jvm.java.util.Properties()
-        timeouts = {"default.api.timeout.ms": str(patience * 1000), "request.timeout.ms": str(PATIENCE * 1000)}
+        timeouts = {"default.api.timeout.ms": str(patience * 1000), "request.timeout.ms": str(_PATIENCE * 1000)}
         for name, value in (timeouts | dict(settings) | {"bootstrap.servers": brokers}).items():
             properties.setProperty(name, value)
         try:
