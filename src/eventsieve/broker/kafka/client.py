@@ -18,6 +18,8 @@ from eventsieve.kafka import PATIENCE, why_unreachable
 _LOG: Final = logging.getLogger(__name__)
 _SLICE: Final = 0.25
 """Seconds that one attempt to ask a cluster takes."""
+_SECONDS_BETWEEN_COMPLAINTS: Final = 10.0
+"""A server that is away is complained about many times a second; the log hears of it now and then."""
 
 
 def kafka_package() -> Any:
@@ -42,14 +44,16 @@ class Complaints:
     def __init__(self, brokers: str) -> None:
         self._brokers = brokers
         self.last = ""
+        self._told_at = -_SECONDS_BETWEEN_COMPLAINTS
         self.refused: str | None = None
         """Why this client will never get anywhere: wrong credentials, or it was fenced off."""
 
     def __call__(self, error: Any) -> None:
-        text = error.str()
-        if text != self.last:
+        self.last = text = error.str()
+        now = time.monotonic()
+        if now - self._told_at >= _SECONDS_BETWEEN_COMPLAINTS:
             _LOG.warning("Kafka at %s: %s", self._brokers, text)
-        self.last = text
+            self._told_at = now
         if error.code() == kafka_package().KafkaError._AUTHENTICATION:
             self.refused = f"the Kafka cluster at {self._brokers} refuses the credentials: {text}"
         elif error.fatal():

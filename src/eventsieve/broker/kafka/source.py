@@ -67,7 +67,7 @@ class KafkaSource:
         self._assignments: Assignments | None = None
         self._owned: dict[str, Any] = {}
         self._ended: set[str] = set()
-        self._paused: set[str] = set()
+        self._paused: set[str] = set()  # with those that have gone: they would come back as they went
         self._kept: list[Message] = []  # came while none was asked for
         self._done: dict[str, int] = {}  # not known to be committed yet
         self._incremental = True
@@ -142,9 +142,9 @@ class KafkaSource:
             self._kept += self._messages([message])
 
     def _resume(self) -> None:
-        if self._paused:
-            self._consumer.resume([self._owned[publisher] for publisher in self._paused])
-            self._paused = set()
+        if paused := self._paused & self._owned.keys():
+            self._consumer.resume([self._owned[publisher] for publisher in paused])
+            self._paused -= paused
 
     def _messages(self, polled: Sequence[Any]) -> list[Message]:
         found: list[Message] = []
@@ -229,7 +229,6 @@ class KafkaSource:
         gone = set(publishers)
         self._kept = [message for message in self._kept if message.publisher not in gone]
         self._ended -= gone
-        self._paused -= gone
         for publisher in publishers:
             self._owned.pop(publisher, None)
             self._done.pop(publisher, None)
