@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise, product
+from itertools import product
 
 import numpy as np
 import pytest
@@ -13,8 +13,9 @@ from eventsieve.matchers.hem import Hem
 from eventsieve.matchers.hem.plan import Costs, choose_in_turn, choose_optimal, plan_cost, sort_by_matching
 from eventsieve.matchers.hem.triangle import BLOCK_SLOTS, HOLE
 from eventsieve.matchers.registry import make_matcher
-from eventsieve.model.columns import ClauseTable, Domains, EventColumns
+from eventsieve.model.columns import ClauseTable
 from eventsieve.model.transform import TransformChoice
+from tests.matchers.dense import DOMAINS, N_ATTRIBUTES, Table, matched, random_values
 
 WAYS = {
     "default": {},
@@ -22,59 +23,12 @@ WAYS = {
     "given": {"order": "given"},
     "optimal": {"order": "optimal"},
 }
-N_ATTRIBUTES = 5
-DOMAINS = Domains(np.zeros(N_ATTRIBUTES), np.ones(N_ATTRIBUTES))
+POPULARITY = np.array([1.0, 0.9, 0.6, 0.3, 0.05])
+"""The first attributes are popular enough for a column, the last is not."""
 
 
-class Table:
-    """Clauses as one dense interval per slot and attribute, from which tables and answers are derived.
-
-    The first attributes are popular enough for a column, the last is not.
-    """
-
-    def __init__(self, n_slots: int, seed: int) -> None:
-        rng = np.random.default_rng(seed)
-        ends = np.sort(rng.choice(np.linspace(-0.1, 1.1, 25), (n_slots, N_ATTRIBUTES, 2)), axis=2)
-        ends[..., 0][rng.random((n_slots, N_ATTRIBUTES)) < 0.2] = -np.inf
-        ends[..., 1][rng.random((n_slots, N_ATTRIBUTES)) < 0.2] = np.inf
-        self.low, self.high = ends[..., 0], ends[..., 1]
-        self.asked = rng.random((n_slots, N_ATTRIBUTES)) < np.array([1.0, 0.9, 0.6, 0.3, 0.05])
-
-    def clauses(self) -> ClauseTable:
-        counts = self.asked.sum(axis=1)
-        stop = np.cumsum(counts).astype(np.int64)
-        attribute = np.nonzero(self.asked)[1].astype(np.int32)
-        return ClauseTable(stop - counts, stop, attribute, self.low[self.asked], self.high[self.asked])
-
-    def answer(self, values: np.ndarray) -> list[set[int]]:
-        """Per event of a dense table, NaN where an attribute is absent, the slots that match."""
-        found = []
-        for row in values:
-            holds = ~self.asked | ((self.low <= row) & (row <= self.high))
-            found.append(set(np.flatnonzero(holds.all(axis=1) & self.asked.any(axis=1)).tolist()))
-        return found
-
-
-def random_values(n_events: int, seed: int) -> np.ndarray:
-    """Values that often equal bounds, some outside the domain; sparse events, full ones, and an empty one."""
-    rng = np.random.default_rng(seed)
-    values = rng.choice(np.linspace(-0.2, 1.2, 57), (n_events, N_ATTRIBUTES))
-    values[rng.random(values.shape) < rng.choice([0.0, 0.3, 0.8], (n_events, 1))] = np.nan
-    values[0] = np.nan
-    return values
-
-
-def event_columns(values: np.ndarray) -> EventColumns:
-    present = ~np.isnan(values)
-    start = np.concatenate([[0], np.cumsum(present.sum(axis=1))]).astype(np.int64)
-    return EventColumns(start, np.nonzero(present)[1].astype(np.int32), values[present])
-
-
-def matched(matcher: Hem, values: np.ndarray) -> list[set[int]]:
-    start, slots = matcher.match_batch(event_columns(values))
-    found = [slots[first:stop].tolist() for first, stop in pairwise(start)]
-    assert all(len(slots) == len(set(slots)) for slots in found)
-    return [set(slots) for slots in found]
+def new_table(n_slots: int, seed: int) -> Table:
+    return Table(n_slots, seed, POPULARITY)
 
 
 # -- matching ------------------------------------------------------------------------------------------------
@@ -84,7 +38,7 @@ def matched(matcher: Hem, values: np.ndarray) -> list[set[int]]:
 @pytest.mark.parametrize("tau", [1, 3, 80])
 @pytest.mark.parametrize("n_slots", [1, 64, 65, 5000])
 def test_every_way_equals_brute_force(way: str, tau: int, n_slots: int) -> None:
-    table = Table(n_slots, seed=n_slots)
+    table = new_table(n_slots, seed=n_slots)
     matcher = Hem(tau=tau, **WAYS[way])
     matcher.build(table.clauses(), DOMAINS)
     values = random_values(40, seed=tau)
@@ -107,7 +61,7 @@ def test_the_grids_that_a_line_cuts_are_compared_exactly() -> None:
 
 @pytest.mark.parametrize("transform", ["quantiles", "normal 0.5 0.1", {1: "quantiles"}])
 def test_a_value_transform_changes_grids_and_not_answers(transform: TransformChoice) -> None:
-    table = Table(2000, seed=7)
+    table = new_table(2000, seed=7)
     matcher = Hem(transform=transform)
     matcher.build(table.clauses(), DOMAINS)
     values = random_values(40, seed=8)
@@ -116,7 +70,7 @@ def test_a_value_transform_changes_grids_and_not_answers(transform: TransformCho
 
 @pytest.mark.parametrize("way", ["default", "unmatched"])
 def test_slots_beyond_one_block_are_found_and_inserted(way: str) -> None:
-    table = Table(BLOCK_SLOTS + 300, seed=3)
+    table = new_table(BLOCK_SLOTS + 300, seed=3)
     asked = table.asked.copy()
     table.asked[BLOCK_SLOTS - 100 :] = False
     first = table.clauses()
@@ -136,7 +90,7 @@ def test_slots_beyond_one_block_are_found_and_inserted(way: str) -> None:
 def test_any_order_of_changes_with_reused_slots(way: str) -> None:
     """Slots are freed and taken by other clauses, over and over; the arrays survive a round trip at each turn."""
     rng = np.random.default_rng(5)
-    table = Table(130, seed=6)
+    table = new_table(130, seed=6)
     matcher = Hem(tau=4, **WAYS[way])
     matcher.build(table.clauses(), DOMAINS)
     for turn in range(12):
@@ -146,7 +100,7 @@ def test_any_order_of_changes_with_reused_slots(way: str) -> None:
         matcher.rebind(table.clauses())
         values = random_values(10, seed=turn)
         assert matched(matcher, values) == table.answer(values)
-        other = Table(130, seed=100 + turn)
+        other = new_table(130, seed=100 + turn)
         table.low[slots], table.high[slots], table.asked[slots] = (
             other.low[slots],
             other.high[slots],
@@ -189,7 +143,7 @@ def test_one_grid_can_take_everything_and_give_it_up_again() -> None:
 
 def test_rows_and_columns_are_chosen_anew_when_the_index_outgrows_them() -> None:
     """Built empty, a matcher has neither; after thousands of insertions it has both, and the same answers."""
-    table = Table(6000, seed=11)
+    table = new_table(6000, seed=11)
     clauses = table.clauses()
     matcher = Hem()
     matcher.build(clauses._replace(start=clauses.start[:0], stop=clauses.stop[:0]), DOMAINS)

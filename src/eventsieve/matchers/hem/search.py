@@ -147,66 +147,65 @@ def _walk(index: Index, rows: BlockRows, block: int, a: int, code: int, keeps: b
     start = lists.start[block * grid.row_start[-1] + grid.row_start[a] :][: grid.rows[a]]
     head = lists.head[block * grid.head_start[-1] + grid.head_start[a] :]
     if not keeps:
-        return _exclude(lists, start, head, scratch.border[a], code, scratch.result, scratch.doubtful)
+        return _sweep(lists, start, head, scratch.border[a], code, False, scratch.result, scratch.doubtful)
     copy_row(rows.null[block, a], scratch.kept[:_WORDS])
-    doubt = _keep(lists, start, head, scratch.border[a], code, scratch.kept, scratch.doubtful)
+    doubt = _sweep(lists, start, head, scratch.border[a], code, True, scratch.kept, scratch.doubtful)
     and_row(scratch.kept[:_WORDS], scratch.result[:_WORDS])
     return doubt
 
 
 @kernel
-def _exclude(
+def _sweep(
     lists: RowLists,
     start: NDArray[np.int64],
     head: NDArray[np.uint32],
     border: NDArray[np.int32],
     code: int,
-    out_result: NDArray[np.uint64],
+    keeps: bool,
+    out_bits: NDArray[np.uint64],
     out_doubtful: NDArray[np.uint64],
 ) -> bool:
-    """Exclude the clauses outside the lines of a value: subareas 1 and 2 (Algorithm 1, lines 3 to 26)."""
+    """Clear the clauses outside the lines of a value, or set those between them (Algorithm 1, lines 3 to 26).
+
+    Outside are subareas 1 and 2, between is subarea 3. The grids that a line cuts are compared either way.
+    """
     tau = start.shape[0]
     place, low, high = lists.place, lists.low, lists.high
     doubt = False
     for row in range(tau):
         _look_ahead(lists, start, head, border, min(row + _ROWS_AHEAD, tau - 1))
         cut_0, cut_1, cut_2, cut_3 = _cuts(start, head, border, row)
-        stop = start[row] + np.int64(head[_first_head(tau, row) + 2 * (tau - row)])
-        clear_places(place, start[row], cut_0, out_result)
-        clear_places(place, cut_3, stop, out_result)
-        doubt |= _exclude_band(place, high, cut_0, cut_1, np.uint16(code), out_result, out_doubtful)
-        doubt |= _exclude_band(place, low, cut_2, cut_3, np.uint16(LAST_CODE - code), out_result, out_doubtful)
+        if keeps:
+            if row == 0:
+                doubt |= _keep_lowest(lists, cut_0, cut_3, code, out_bits, out_doubtful)
+                continue
+            set_places(place, cut_1, cut_2, out_bits)
+        else:
+            stop = start[row] + np.int64(head[_first_head(tau, row) + 2 * (tau - row)])
+            clear_places(place, start[row], cut_0, out_bits)
+            clear_places(place, cut_3, stop, out_bits)
+        doubt |= _compare_band(place, high, cut_0, cut_1, np.uint16(code), keeps, out_bits, out_doubtful)
+        doubt |= _compare_band(place, low, cut_2, cut_3, np.uint16(LAST_CODE - code), keeps, out_bits, out_doubtful)
     return doubt
 
 
-@kernel
-def _keep(
+@inlined
+def _keep_lowest(
     lists: RowLists,
-    start: NDArray[np.int64],
-    head: NDArray[np.uint32],
-    border: NDArray[np.int32],
+    first: int,
+    stop: int,
     code: int,
-    out_kept: NDArray[np.uint64],
+    out_bits: NDArray[np.uint64],
     out_doubtful: NDArray[np.uint64],
 ) -> bool:
-    """Keep the clauses between the lines of a value: subarea 3."""
-    tau = start.shape[0]
-    place, low, high = lists.place, lists.low, lists.high
+    """Set the clauses of the lowest row that hold: there both lines cut the same grids, and both ends are compared."""
     doubt = False
-    # In the lowest row both lines cut the same grids: there both ends are compared.
-    first, _, _, stop = _cuts(start, head, border, 0)
     for i in range(first, stop):
-        if high[i] >= code and low[i] >= LAST_CODE - code:
-            set_bit(out_kept, place[i])
-            if high[i] == code or low[i] == LAST_CODE - code:
-                set_bit(out_doubtful, place[i])
+        if lists.high[i] >= code and lists.low[i] >= LAST_CODE - code:
+            set_bit(out_bits, lists.place[i])
+            if lists.high[i] == code or lists.low[i] == LAST_CODE - code:
+                set_bit(out_doubtful, lists.place[i])
                 doubt = True
-    for row in range(1, tau):
-        _look_ahead(lists, start, head, border, min(row + _ROWS_AHEAD, tau - 1))
-        cut_0, cut_1, cut_2, cut_3 = _cuts(start, head, border, row)
-        set_places(place, cut_1, cut_2, out_kept)
-        doubt |= _keep_band(place, high, cut_0, cut_1, np.uint16(code), out_kept, out_doubtful)
-        doubt |= _keep_band(place, low, cut_2, cut_3, np.uint16(LAST_CODE - code), out_kept, out_doubtful)
     return doubt
 
 
@@ -243,41 +242,24 @@ def _look_ahead(
 
 
 @inlined
-def _exclude_band(
+def _compare_band(
     place: NDArray[np.uint16],
     end: NDArray[np.uint16],
     first: int,
     stop: int,
     code: np.uint16,
-    out_result: NDArray[np.uint64],
+    keeps: bool,
+    out_bits: NDArray[np.uint64],
     out_doubtful: NDArray[np.uint64],
 ) -> bool:
-    """Compare one end in the grids that a line cuts; exclude the clauses that fail."""
+    """Compare one end in the grids that a line cuts: set the clauses that hold, or clear those that fail."""
     doubt = False
     for i in range(np.uint64(first), np.uint64(stop)):
         bit = np.uint64(place[i])
-        out_result[bit >> _WORD_SHIFT] &= ~(np.uint64(end[i] < code) << (bit & _LOW_BITS))
-        if end[i] == code:
-            out_doubtful[bit >> _WORD_SHIFT] |= _ONE << (bit & _LOW_BITS)
-            doubt = True
-    return doubt
-
-
-@inlined
-def _keep_band(
-    place: NDArray[np.uint16],
-    end: NDArray[np.uint16],
-    first: int,
-    stop: int,
-    code: np.uint16,
-    out_kept: NDArray[np.uint64],
-    out_doubtful: NDArray[np.uint64],
-) -> bool:
-    """Compare one end in the grids that a line cuts; keep the clauses that hold."""
-    doubt = False
-    for i in range(np.uint64(first), np.uint64(stop)):
-        bit = np.uint64(place[i])
-        out_kept[bit >> _WORD_SHIFT] |= np.uint64(end[i] >= code) << (bit & _LOW_BITS)
+        if keeps:
+            out_bits[bit >> _WORD_SHIFT] |= np.uint64(end[i] >= code) << (bit & _LOW_BITS)
+        else:
+            out_bits[bit >> _WORD_SHIFT] &= ~(np.uint64(end[i] < code) << (bit & _LOW_BITS))
         if end[i] == code:
             out_doubtful[bit >> _WORD_SHIFT] |= _ONE << (bit & _LOW_BITS)
             doubt = True
