@@ -46,12 +46,12 @@ def test_what_was_not_delivered_comes_again_after_a_restart(make_index: Callable
     for n in range(10):
         source.feed({"price": n}, publisher="p")
     first: list[Any] = []
-    stuck, never = threading.Event(), threading.Event()
+    stuck, let_go = threading.Event(), threading.Event()
 
     def until_five(delivery: Delivery) -> None:
         if len(first) == 5:
             stuck.set()
-            never.wait(0.5)
+            let_go.wait()
             raise RuntimeError("torn away")
         first.append(delivery.event_id)
 
@@ -59,7 +59,10 @@ def test_what_was_not_delivered_comes_again_after_a_restart(make_index: Callable
     broker.attach(until_five, everything=True, when_full="block", limit=2)
     broker.start()
     assert stuck.wait(30)
-    broker.stop(timeout=0.0)
+    stopping = threading.Thread(target=broker.stop, args=(0.0,))
+    stopping.start()
+    let_go.set()
+    stopping.join()
     second = MemorySink()
     broker = Broker(make_index(), sources=[source])
     broker.attach(second, everything=True)
