@@ -13,8 +13,6 @@ time of a REIN and a REIN-O match.
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +20,8 @@ from numpy.typing import NDArray
 import eventsieve as es
 from eventsieve._kernels.bitset import and_rows, copy_row
 from eventsieve._kernels.compiler import kernel
+from eventsieve.bench.timing import least_processor_ms
 from eventsieve.workload import standard
-
-REPEATS = 7
 
 
 @kernel
@@ -59,16 +56,6 @@ def chosen_rows(absent: NDArray[np.int64], size: int) -> NDArray[np.int32]:
     return np.array([group * ((1 << size) - 1) + members - 1 for group, members in subset.items()], np.int32)
 
 
-def least_ms(work: Callable[[], object]) -> float:
-    """Return the least processor time of several runs."""
-    times = []
-    for _ in range(REPEATS):
-        begin = time.thread_time_ns()
-        work()
-        times.append(time.thread_time_ns() - begin)
-    return min(times) / 1e6
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--n", type=int, default=1_000_000, help="subscriptions")
@@ -80,7 +67,7 @@ def main() -> None:
     for name in ("rein", "rein-o"):
         matcher = es.build(subscriptions, matcher=name).matcher
         matcher.match_batch(columns)
-        whole = least_ms(lambda matcher=matcher: matcher.match_batch(columns)) / arguments.events
+        whole = least_processor_ms(lambda matcher=matcher: matcher.match_batch(columns)) / arguments.events
         print(f"{name:8} whole match {whole:.3f} ms per event")
     arrays = matcher.arrays()
     out = np.empty(arrays["alive"].shape[1], np.uint64)
@@ -92,13 +79,17 @@ def main() -> None:
     for size in (1, 2, 3, 4):
         rows = grouped_rows(arrays["null"], size)
         picks = [chosen_rows(absent, size) for absent in lacking]
-        spent = [least_ms(lambda pick=pick, rows=rows: join(arrays["alive"], rows, pick, out)) for pick in picks]
+        spent = [
+            least_processor_ms(lambda pick=pick, rows=rows: join(arrays["alive"], rows, pick, out)) for pick in picks
+        ]
         mean_rows = np.mean([pick.size for pick in picks])
         print(
             f"groups of {size}: {rows.nbytes / 1e6:6.1f} MB, {mean_rows:4.1f} rows, {np.mean(spent):.3f} ms per event"
         )
     one = np.zeros(1, np.int32)
-    print(f"one row per event shape: {least_ms(lambda: join(arrays['alive'], rows, one, out)):.3f} ms per event")
+    print(
+        f"one row per event shape: {least_processor_ms(lambda: join(arrays['alive'], rows, one, out)):.3f} ms per event"
+    )
 
 
 if __name__ == "__main__":

@@ -110,6 +110,10 @@ class Drawn:
         below = [self.triangle_width(cells, n_cells) for _, cells in self.triangles]
         return max(NODE_WIDTH, sum(below) + GAP * (len(below) - 1))
 
+    def levels(self) -> int:
+        """Count the triangles on the longest way down; finer ones count, unlike in the index's own depth."""
+        return max((1 + child.levels() for _, cells in self.triangles for _, child in cells), default=0)
+
     @staticmethod
     def triangle_width(cells: list[tuple[int, Drawn]], n_cells: int) -> float:
         below = sum(child.width(n_cells) for _, child in cells) + GAP * (len(cells) - 1)
@@ -174,11 +178,10 @@ def tree_picture() -> str:
     matcher = es.build(subscriptions, matcher="gem-tree", cells=4, bucket=4, minimum=3).matcher
     assert isinstance(matcher, GemTree)
     root = read_tree(matcher)
-    facts = matcher.describe()
     body: list[str] = []
     draw_node(root, 20, 52, 4, names, body)
     body.append(text(20, 26, "title", "forty subscriptions: 4 cells a side, buckets of 4, at least 3 to divide"))
-    height = 52 + facts["depth"] * (NODE_HEIGHT + 68 + 4 * CELL) + NODE_HEIGHT + 44
+    height = 52 + root.levels() * (NODE_HEIGHT + 68 + 4 * CELL) + NODE_HEIGHT + 44
     body.append(
         text(20, height - 12, "label", "a box is a bucket with its number of subscriptions; blue cells are in use")
     )

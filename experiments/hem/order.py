@@ -14,19 +14,17 @@ included: near-optimal, optimal, and with the attributes in the order given.
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 import eventsieve as es
+from eventsieve.bench.timing import least_processor_ms
 from eventsieve.matchers.hem.plan import Costs, choose_in_turn, choose_optimal, plan_cost, sort_by_matching
 from eventsieve.model.columns import EventColumns
 from eventsieve.workload import standard
 
-REPEATS = 5
 ORDERS = ("near-optimal", "optimal", "given")
 
 
@@ -67,16 +65,6 @@ def unmatched_shares(clauses: es.Subscriptions, events: EventColumns, e: int) ->
     return 1.0 - ((low <= values) & (values <= high)).mean(axis=0)
 
 
-def least_ms(work: Callable[[], object]) -> float:
-    """Return the least processor time of several runs."""
-    times = []
-    for _ in range(REPEATS):
-        begin = time.thread_time_ns()
-        work()
-        times.append(time.thread_time_ns() - begin)
-    return min(times) / 1e6
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--n", type=int, default=900_000, help="subscriptions")
@@ -93,7 +81,7 @@ def main() -> None:
         for order in ORDERS:
             matcher = es.build(subscriptions, matcher="hem", order=order).matcher
             matcher.match_batch(columns)
-            spent.append(least_ms(partial(matcher.match_batch, columns)) / arguments.events)
+            spent.append(least_processor_ms(partial(matcher.match_batch, columns)) / arguments.events)
         print(
             f"{d:10}  {cost['Algorithm 4']:17.3f}  {cost['in turn']:7.3f}  {cost['optimal']:7.3f}",
             "  ".join(f"{ms:{len(order)}.3f}" for order, ms in zip(ORDERS, spent, strict=True)),

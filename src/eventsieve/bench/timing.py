@@ -142,6 +142,16 @@ def new_subscriptions(workload: Workload, first_id: int, count: int, seed: int) 
     return Subscriptions.from_arrays(workload.schema(), *arrays, ids=ids, texts=workload.texts() or None)
 
 
+def least_processor_ms(work: Callable[[], object], repeats: int = 5) -> float:
+    """Return the least processor time of several runs: what other load on the machine disturbs least."""
+    times = []
+    for _ in range(repeats):
+        begin = thread_time()
+        work()
+        times.append(thread_time() - begin)
+    return min(times) * 1e3
+
+
 def _rotated(things: Sequence[T], by: int) -> list[T]:
     by %= max(1, len(things))
     return [*things[by:], *things[:by]]
