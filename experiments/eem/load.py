@@ -1,0 +1,155 @@
+"""EEM, section 5.2: a load that rises above what exact REIN carries, and what that does to latency and to F.
+
+    python experiments/eem/load.py run [--n 1000000] [--peak 1.2]
+    python experiments/eem/load.py draw
+
+30 seconds of ticks whose rate is that of a trading morning: quiet, the burst of the open, then less and less. The peak
+is 1.2 times what exact REIN was measured to carry just before. REIN, Ada-REIN, WPA-REIN and Spare-REIN get the same
+events at the same moments, with the paper's controller (F up to 0.1 % in steps of 0.02 %, 20 ms and 15 ms). Every
+report is compared with the exact answer afterwards: nothing may be missing, and the false share stands beside F.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from lane import built, run, workloads
+from lines import Chart, Line, page
+from numpy.typing import NDArray
+
+from eventsieve.bench.machine import commit, cpu_name, versions
+from eventsieve.broker.engine import Engine
+from eventsieve.elastic.settings import OFF, ElasticSettings
+from eventsieve.workload.ticks import trading_rate
+
+RESULTS = Path(__file__).with_suffix(".results.json")
+PICTURES = Path(__file__).resolve().parents[2] / "docs" / "img"
+SECONDS = 30
+QUIET = 5
+MATCHERS = ("rein", "ada-rein", "wpa-rein", "spare-rein")
+SETTINGS = ElasticSettings.parse("max=0.1%,step=0.02%,upper=20ms,lower=15ms,window=100events")
+_OPEN = 9.5 * 3600
+_MORNING = 1.5 * 3600
+_QUIET_LEVEL = 0.4
+_PROBE = 512
+_LINES = (("F", "F"), ("measured", "measured_F"))
+
+
+def arrivals(peak_rate: float) -> NDArray[np.float64]:
+    """Return the moments at which events come: a trading morning in half a minute."""
+    moment = np.linspace(0.0, SECONDS, 100 * SECONDS + 1)
+    day = _OPEN + (moment - QUIET) / (SECONDS - QUIET) * _MORNING
+    level = np.where(moment < QUIET, _QUIET_LEVEL, trading_rate(np.maximum(day, _OPEN)))
+    count = np.concatenate([[0.0], np.cumsum(level[:-1])]) * peak_rate / 100
+    return np.interp(np.arange(int(count[-1])), count, moment)
+
+
+def capacity(index: Any, workload: Any) -> float:
+    """Return events per second of processor time, in batches of 64."""
+    events, engine = workload.events(_PROBE, seed=4), Engine(index, 0)
+    times = []
+    for first in range(0, _PROBE, 64):
+        begin = time.thread_time()
+        engine.match([events.part(first, first + 64)], 0.0)
+        times.append(time.thread_time() - begin)
+    return 64 / float(np.median(times[1:]))
+
+
+def measured(workload: Any, peak: float, name: str) -> dict[str, Any]:
+    rein = built(workload, "rein")
+    rate = capacity(rein, workload)
+    arrival = arrivals(peak * rate)
+    events = workload.events(arrival.size, seed=5)
+    true = np.diff(rein.match_batch(events).event_start)
+    second = arrival.astype(np.int64)
+    found: dict[str, Any] = {
+        "workload": name,
+        "rein_events_per_second": rate,
+        "events": int(arrival.size),
+        "matches_per_event": float(true.mean()),
+        "rate": np.bincount(second, minlength=SECONDS).tolist(),
+        "matchers": {},
+    }
+    for matcher in MATCHERS:
+        elastic = OFF if matcher == "rein" else SETTINGS
+        index = rein if matcher == "rein" else built(workload, matcher, SETTINGS)
+        latency, share, reported = run(index, events, arrival, elastic).arrays()
+        assert (reported >= true).all(), "a match was lost"
+        by_second = [second == each for each in range(SECONDS)]
+        found["matchers"][matcher] = {
+            "mean_ms": 1e3 * float(latency.mean()),
+            "p95_ms": 1e3 * float(np.percentile(latency, 95)),
+            "deviation_ms": 1e3 * float(latency.std()),
+            "longest_ms": 1e3 * float(latency.max()),
+            "false_share": float((reported - true).sum() / reported.sum()),
+            "largest_F": float(share.max()),
+            "last_F": float(share[-1]),
+            "latency_ms": [1e3 * float(latency[each].mean()) for each in by_second],
+            "F": [float(share[each].mean()) for each in by_second],
+            "measured_F": [float((reported - true)[each].sum() / reported[each].sum()) for each in by_second],
+        }
+        print(matcher, {k: v for k, v in found["matchers"][matcher].items() if not isinstance(v, list)}, flush=True)
+    return found
+
+
+def draw(results: dict[str, Any]) -> None:
+    seconds = [at + 0.5 for at in range(SECONDS)]
+    for kind, each in zip(("uniform", "zipf"), results["records"], strict=True):
+        shown = each["matchers"]
+        carried = [each["rein_events_per_second"]] * SECONDS
+        charts = [
+            Chart("events per second", seconds, [Line("arriving", each["rate"]), Line("exact REIN carries", carried)]),
+            Chart(
+                "mean latency, ms", seconds, [Line(name, one["latency_ms"]) for name, one in shown.items()], log=True
+            ),
+        ]
+        charts += [
+            Chart(
+                f"{name}: percent of the matches that may be false (F), and that were",
+                seconds,
+                [Line(line, [100 * share for share in shown[name][key]]) for line, key in _LINES],
+            )
+            for name in MATCHERS[1:]
+        ]
+        title = f"A load that peaks at {results['peak']:g} times what exact REIN carries: {each['workload']}"
+        (PICTURES / f"elastic-load-{kind}.svg").write_text(page(title, charts), encoding="utf-8")
+
+
+def table(results: dict[str, Any]) -> str:
+    lines = [
+        "| workload | matcher | mean ms | p95 ms | deviation ms | longest ms | REIN / this | largest F | false |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for each in results["records"]:
+        base = each["matchers"]["rein"]["mean_ms"]
+        for name, one in each["matchers"].items():
+            times = " | ".join(f"{one[key]:.1f}" for key in ("mean_ms", "p95_ms", "deviation_ms", "longest_ms"))
+            shares = f"{one['largest_F']:.2%} | {one['false_share']:.4%}"
+            lines.append(f"| {each['workload']} | {name} | {times} | {base / one['mean_ms']:.1f} | {shares} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["run", "draw"])
+    parser.add_argument("--n", type=int, default=1_000_000)
+    parser.add_argument("--peak", type=float, default=1.2)
+    arguments = parser.parse_args()
+    if arguments.what == "run":
+        chosen = {name: each for name, each in workloads(arguments.n).items() if name.startswith("ticks")}
+        records = [measured(each, arguments.peak, name) for name, each in chosen.items()]
+        facts = {"n": arguments.n, "peak": arguments.peak, "elastic": str(SETTINGS)}
+        facts |= {"commit": commit(), "cpu": cpu_name(), "versions": versions()}
+        RESULTS.write_text(json.dumps({**facts, "records": records}, indent=1) + "\n", encoding="utf-8")
+    results = json.loads(RESULTS.read_text(encoding="utf-8"))
+    draw(results)
+    print(f"n = {results['n']:,}\n\n{table(results)}")
+
+
+if __name__ == "__main__":
+    main()
