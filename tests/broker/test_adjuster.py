@@ -160,4 +160,5 @@ def test_an_exact_matcher_cannot_give_way(make_index: Callable[..., Index]) -> N
 def test_plans_are_there_before_the_load(make_index: Callable[..., Index], matcher: str) -> None:
     index = make_index(matcher, ladder=SETTINGS.ladder)
     Engine(index, elastic=SETTINGS)
-    assert [float(rung) for rung in index.describe()["plans"]] == list(SETTINGS.ladder)
+    # A plan for exact matching may be among them: whether one is kept depends on what it was timed at.
+    assert {float(rung) for rung in index.describe()["plans"]} - {0.0} == set(SETTINGS.ladder)
