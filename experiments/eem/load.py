@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from lane import built, run, workloads
+from lane import built, costs, run, workloads
 from lines import Chart, Line, page
 from numpy.typing import NDArray
 
@@ -49,23 +48,16 @@ def arrivals(peak_rate: float) -> NDArray[np.float64]:
     return np.interp(np.arange(int(count[-1])), count, moment)
 
 
-def capacity(index: Any, workload: Any) -> float:
-    """Return events per second of processor time, in batches of 64."""
-    events, engine = workload.events(_PROBE, seed=4), Engine(index, 0)
-    times = []
-    for first in range(0, _PROBE, 64):
-        begin = time.thread_time()
-        engine.match([events.part(first, first + 64)], 0.0)
-        times.append(time.thread_time() - begin)
-    return 64 / float(np.median(times[1:]))
-
-
-def measured(workload: Any, peak: float, name: str) -> dict[str, Any]:
-    rein = built(workload, "rein")
-    rate = capacity(rein, workload)
+def measured(workload: Any, peak: float, turns: int, name: str) -> dict[str, Any]:
+    """Run one load through all matchers."""
+    indexes = {each: built(workload, each, *([] if each == "rein" else [SETTINGS])) for each in MATCHERS}
+    shares = {each: (0.0,) if each == "rein" else (0.0, *SETTINGS.ladder) for each in MATCHERS}
+    engines = {each: Engine(index, 0) for each, index in indexes.items()}
+    seconds = costs(engines, shares, workload.events(_PROBE, seed=4), turns)
+    rate = 1.0 / seconds["rein", 0.0]
     arrival = arrivals(peak * rate)
     events = workload.events(arrival.size, seed=5)
-    true = np.diff(rein.match_batch(events).event_start)
+    true = np.diff(indexes["rein"].match_batch(events).event_start)
     second = arrival.astype(np.int64)
     found: dict[str, Any] = {
         "workload": name,
@@ -76,12 +68,13 @@ def measured(workload: Any, peak: float, name: str) -> dict[str, Any]:
         "matchers": {},
     }
     for matcher in MATCHERS:
+        own = {share: seconds[matcher, share] for share in shares[matcher]}
         elastic = OFF if matcher == "rein" else SETTINGS
-        index = rein if matcher == "rein" else built(workload, matcher, SETTINGS)
-        latency, share, reported = run(index, events, arrival, elastic).arrays()
+        latency, share, reported = run(indexes[matcher], events, arrival, own, elastic).arrays()
         assert (reported >= true).all(), "a match was lost"
         by_second = [second == each for each in range(SECONDS)]
         found["matchers"][matcher] = {
+            "of_rein": {f"{share:g}": each / seconds["rein", 0.0] for share, each in own.items()},
             "mean_ms": 1e3 * float(latency.mean()),
             "p95_ms": 1e3 * float(np.percentile(latency, 95)),
             "deviation_ms": 1e3 * float(latency.std()),
@@ -139,10 +132,11 @@ def main() -> None:
     parser.add_argument("what", choices=["run", "draw"])
     parser.add_argument("--n", type=int, default=1_000_000)
     parser.add_argument("--peak", type=float, default=1.2)
+    parser.add_argument("--turns", type=int, default=25)
     arguments = parser.parse_args()
     if arguments.what == "run":
-        chosen = {name: each for name, each in workloads(arguments.n).items() if name.startswith("ticks")}
-        records = [measured(each, arguments.peak, name) for name, each in chosen.items()]
+        chosen = {name: each for name, each in workloads(arguments.n).items() if "attributes" in name}
+        records = [measured(each, arguments.peak, arguments.turns, name) for name, each in chosen.items()]
         facts = {"n": arguments.n, "peak": arguments.peak, "elastic": str(SETTINGS)}
         facts |= {"commit": commit(), "cpu": cpu_name(), "versions": versions()}
         RESULTS.write_text(json.dumps({**facts, "records": records}, indent=1) + "\n", encoding="utf-8")

@@ -237,8 +237,6 @@ def test_what_cannot_be_elastic_is_refused(spark: SparkSession, catalog: Catalog
     market.publish(lag=0.0)
     with pytest.raises(es.MatcherError, match="'rein' cannot be elastic; choose one of ada-rein, spare-rein, wpa-rein"):
         market.stream(matcher="rein")
-    with pytest.raises(es.MatcherError, match="'auto' cannot be elastic"):
-        market.stream(matcher="auto")
     with pytest.raises(es.DataError, match="an audit measures elastic matching; switch elastic on"):
         market.stream(elastic=ElasticSettings.parse("off"))
 
