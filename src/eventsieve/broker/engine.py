@@ -69,7 +69,7 @@ class Engine:
         return Matched(
             found.event_start,
             found.ids,
-            found.match_mode == "approximate" if found.approximate else None,
+            found.may_be_false if found.approximate else None,
             self.routes.of(found.slots),
             self.version,
             false_positive,
