@@ -80,10 +80,10 @@ def _overtake(monkeypatch, catalog: Catalog, overtaking: list[Any]) -> None:
     """Let another writer commit between this one's decision and its commit, once per action in the list."""
     plain = catalog._log.append
 
-    def append(rows: pa.Table) -> int:
+    def append(rows: pa.Table, positions: Any = None) -> int:
         if overtaking:
             overtaking.pop(0)()
-        return plain(rows)
+        return plain(rows, positions)
 
     monkeypatch.setattr(catalog._log, "append", append)
 
