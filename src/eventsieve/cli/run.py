@@ -82,13 +82,12 @@ def run(
 
     Examples:
 
-      eventsieve run --catalog shop --source json:incoming --sink parquet:matches --checkpoint state --until-empty
-      eventsieve run --catalog shop --source csv:incoming --sink json:matches --checkpoint state --key tick_id:long
-      --trigger 5 eventsieve run --catalog shop --source parquet:day --sink console --checkpoint state --metrics 9108
-      eventsieve run --catalog shop --source json:incoming --sink parquet:matches --checkpoint state --trigger 5
-      --matcher spare-rein --elastic max=0.1% --audit 1%
+      eventsieve run --catalog shop --source json:in --sink parquet:out --checkpoint state --until-empty
+      eventsieve run --catalog shop --source csv:in --sink json:out --checkpoint state --key tick_id:long --trigger 5
+      eventsieve run --catalog shop --source parquet:day --sink console --checkpoint state --metrics 9108
+      eventsieve run --catalog shop --source json:in --sink json:out --checkpoint state --elastic max=0.1% --audit 1%
       eventsieve run --catalog shop --source kafka:localhost:9092/ticks --sink kafka:localhost:9092/matches
-      --checkpoint state --from latest --rate 50000
+      --checkpoint state
     """
     from eventsieve.catalog import Catalog
     from eventsieve.cli._progress import ProgressLine
