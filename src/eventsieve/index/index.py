@@ -283,7 +283,7 @@ def build(subscriptions: Subscriptions, matcher: str = "auto", share: bool | Non
     "auto" chooses by trials on a sample and `Index.why` says why. It takes other parameters: `memory` is what the index
     may take ("2GB"), `batch` the number of events matched at a time, `events` a sample of them, and `false_positive`
     asks for an elastic matcher. Equal clauses are indexed once where there are many of them; `share` says yes or no
-    instead.
+    instead. An elastic matcher does so only when told to, since its bound counts an equal clause once.
 
     >>> from eventsieve import Float, Schema, Subscriptions
     >>> subs = Subscriptions(Schema({"price": Float(0, 1000)}))
