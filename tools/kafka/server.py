@@ -11,6 +11,7 @@ import subprocess
 import time
 import uuid
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 from eventsieve.spark.java import find_java
@@ -37,7 +38,8 @@ class KafkaServer:
         self, folder: Path, jars: Path, users: Mapping[str, str] | None = None, heap: int = 320, port: int | None = None
     ) -> None:
         self.folder, self._jars, self._users, self._heap = folder, jars, dict(users or {}), heap
-        self._port, self._secured_port, self._controller_port = port or free_port(), free_port(), free_port()
+        some, self._secured_port, self._controller_port = free_ports(3)
+        self._port = port or some
         self.process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -100,7 +102,8 @@ class KafkaServer:
         command = self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(settings))
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
         if ran.returncode != 0:
-            raise ServerError(f"Kafka cannot format {self.folder}: {(ran.stderr or ran.stdout).strip()[-500:]}")
+            # The reason comes first; what follows is a stack of calls.
+            raise ServerError(f"Kafka cannot format {self.folder}: {(ran.stderr or ran.stdout).strip()[:500]}")
 
     def _await(self, until: float) -> None:
         ports = [self._port, *([self._secured_port] if self._users else [])]
@@ -161,9 +164,16 @@ class KafkaServer:
 
 def free_port() -> int:
     """Return a port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        return int(probe.getsockname()[1])
+    return free_ports(1)[0]
+
+
+def free_ports(count: int) -> list[int]:
+    """Return several ports, all different: asked for one by one, the same could come twice."""
+    with ExitStack() as held:
+        probes = [held.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind((LOOPBACK, 0))
+        return [int(probe.getsockname()[1]) for probe in probes]
 
 
 def _accepts(port: int) -> bool:
