@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from eventsieve.cli._io import emit, open_input, read_settings, say
+from eventsieve.cli._stopping import stopping
 
 if TYPE_CHECKING:
     from eventsieve.broker.broker import Broker
@@ -153,7 +152,7 @@ def _run(running: Broker, metrics: int | None) -> None:
     served = _served(running, metrics)
     asked = threading.Event()
     try:
-        with BrokerLine() as line, _stopping(asked):
+        with BrokerLine() as line, stopping(asked.set, "delivering what was read"):
             running.start()
             while not asked.is_set() and not running.wait(_LOOK_EVERY):
                 line.show(running.stats())
@@ -172,25 +171,3 @@ def _served(running: Broker, port: int | None) -> Metrics | None:
     served = Metrics(running.stats, port)
     say(f"metrics on port {served.port}")
     return served
-
-
-@contextmanager
-def _stopping(asked: threading.Event) -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM finish what was read; a second one ends at once."""
-
-    def stop(number: int, frame: Any) -> None:
-        say("delivering what was read, then stopping (once more to stop at once)")
-        asked.set()
-        signal.signal(number, before[signal.Signals(number)])
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number in before:
-        signal.signal(number, stop)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

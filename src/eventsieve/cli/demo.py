@@ -39,7 +39,7 @@ def demo(
       eventsieve demo --subscriptions 1000000 --matcher rein
     """
     from eventsieve.cli._progress import ProgressLine
-    from eventsieve.cli.run import stopping
+    from eventsieve.cli._stopping import stopping
     from eventsieve.spark.session import session
     from eventsieve.spark.sinks import FileSink
     from eventsieve.spark.sources import Key, open_source
@@ -70,7 +70,7 @@ def demo(
         on_batch=done,
     )
     say(f"streaming {events:,} ticks in {n_batches} batches; the catalog changes on the way")
-    with line, stopping(stream):
+    with line, stopping(stream.stop, "finishing the batch"):
         stream.run()
     _explain(catalog, spark.read.parquet(str(root / "matches")), events)
     edits.report()

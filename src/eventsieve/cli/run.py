@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from eventsieve.cli._io import emit, read_settings, say
+from eventsieve.cli._stopping import stopping
 
 if TYPE_CHECKING:
     from eventsieve.spark.streaming import Progress
@@ -145,7 +142,7 @@ def run(
         audit=parse_share("audit", audit, whole=True),
         **read_settings(param),
     )
-    with line, stopping(stream):
+    with line, stopping(stream.stop, "finishing the batch"):
         stream.run(trigger, until_empty and not generated)
     if served is not None:
         served.close()
@@ -161,31 +158,3 @@ def _served(port: int | None) -> Any:
     served = Metrics(port)
     say(f"metrics on port {served.port}")
     return served
-
-
-class Stoppable(Protocol):
-    """Something that runs until it is asked to stop."""
-
-    def stop(self) -> None: ...
-
-
-@contextmanager
-def stopping(stream: Stoppable) -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM finish the batch; a second one ends at once."""
-
-    def asked(number: int, frame: object) -> None:
-        say("finishing the batch, then stopping (once more to stop at once)")
-        stream.stop()
-        signal.signal(number, before[signal.Signals(number)])
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number in before:
-        signal.signal(number, asked)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

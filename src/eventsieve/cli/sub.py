@@ -249,7 +249,7 @@ def follow(
       eventsieve sub follow kafka:localhost:9092/subscriptions --catalog shop --until-empty --every 5
     """
     from eventsieve.broker.kafka.follower import Followed, Follower
-    from eventsieve.cli.run import stopping
+    from eventsieve.cli._stopping import stopping
     from eventsieve.kafka import KafkaPlace, read_settings
 
     sums = {"version": -1, "written": 0, "removed": 0, "refused": 0}
@@ -264,7 +264,7 @@ def follow(
     letters = KafkaPlace.parse(dead_letter) if dead_letter else None
     settings = read_settings(kafka or [])
     follower = Follower(opened, KafkaPlace.parse(source), settings, lambda id: _id(id, text), letters)
-    with stopping(follower):
+    with stopping(follower.stop, "finishing the batch"):
         follower.run(every, most, until_empty, done)
     emit({**sums, "version": opened.version})
 
