@@ -102,6 +102,10 @@ class KafkaServer:
         command = self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(settings))
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
         if ran.returncode != 0:
+            # Seen once on a machine that had just killed another server; nothing is lost by formatting again.
+            shutil.rmtree(self.folder / "data", ignore_errors=True)
+            ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        if ran.returncode != 0:
             # The reason comes first; what follows is a stack of calls.
             raise ServerError(f"Kafka cannot format {self.folder}: {(ran.stderr or ran.stdout).strip()[:500]}")
 
