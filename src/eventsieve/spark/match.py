@@ -16,7 +16,7 @@ from eventsieve.catalog import Catalog
 from eventsieve.errors import DataError, MatcherError, SnapshotError, SparkError
 from eventsieve.index.storage import load
 from eventsieve.model.schema import Schema
-from eventsieve.spark.columns import attribute_columns, key_columns, schema_of
+from eventsieve.spark.columns import attribute_columns, key_columns, quoted, schema_of
 from eventsieve.spark.indexing import build_index, ship
 from eventsieve.spark.published import IdType, Published, Shard, file_checksum, is_published, read_manifest
 from eventsieve.spark.worker import APPROXIMATE, SHARD, Counters, Step, Task, match_batches
@@ -104,7 +104,7 @@ def matched(
             "aggregation; use output='pairs' or spread='events'"
         )
     chosen = list(dict.fromkeys([*keys, *attributes, *([unreadable] if unreadable else [])]))
-    needed = events.select(*(_quoted(name) for name in chosen))
+    needed = events.select(*(quoted(name) for name in chosen))
     carried = list(keys)
     if merging:
         needed = needed.withColumn(_ROW, functions.monotonically_increasing_id())
@@ -125,7 +125,7 @@ def matched(
     named = "subscription_id" if output == "pairs" else "subscription_ids"
     mode = functions.when(functions.col(APPROXIMATE), "approximate").otherwise("exact")
     return found.select(
-        *(_quoted(name) for name in keys),
+        *(quoted(name) for name in keys),
         named,
         functions.lit(version).cast("long").alias("catalog_version"),
         mode.alias("match_mode"),
@@ -147,7 +147,7 @@ def _meeting_every_shard(events: DataFrame, n_shards: int) -> DataFrame:
 
     parts = max(1, -(-events.sparkSession.sparkContext.defaultParallelism // n_shards))
     copies = events.withColumn(SHARD, functions.explode(functions.array(*(functions.lit(s) for s in range(n_shards)))))
-    part = functions.pmod(functions.xxhash64(*(_quoted(name) for name in events.columns)), functions.lit(parts))
+    part = functions.pmod(functions.xxhash64(*(quoted(name) for name in events.columns)), functions.lit(parts))
     return copies.repartitionById(n_shards * parts, (functions.col(SHARD) * parts + part).cast("int"))
 
 
@@ -156,7 +156,7 @@ def _merged(found: DataFrame, keys: Sequence[str]) -> DataFrame:
     from pyspark.sql import functions
 
     together = functions.flatten(functions.collect_list("subscription_ids")).alias("subscription_ids")
-    firsts = [functions.first(_quoted(name)).alias(name) for name in keys]
+    firsts = [functions.first(quoted(name)).alias(name) for name in keys]
     return found.groupBy(_ROW).agg(*firsts, together, functions.max(APPROXIMATE).alias(APPROXIMATE))
 
 
@@ -170,13 +170,6 @@ def _result_schema(events: DataFrame, carried: Sequence[str], output: Output, id
     else:
         fields.append(types.StructField("subscription_ids", types.ArrayType(kind)))
     return types.StructType([*fields, types.StructField(APPROXIMATE, types.BooleanType())])
-
-
-def _quoted(name: str) -> Column:
-    """Return a column by its very name, dots and all."""
-    from pyspark.sql import functions
-
-    return functions.col("`" + name.replace("`", "``") + "`")
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
