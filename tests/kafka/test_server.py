@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import uuid
+
 import pytest
 from confluent_kafka.admin import AdminClient
 
 from tests.kafka.server import USERS, Kafka, OwnKafka
+from tools.kafka.server import new_cluster_id
+
+
+def test_a_cluster_is_never_named_like_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = iter([uuid.UUID(int=0xF8 << 120), uuid.UUID(int=1)])
+    monkeypatch.setattr(uuid, "uuid4", lambda: next(drawn))
+    assert new_cluster_id() == "AAAAAAAAAAAAAAAAAAAAAQ"
 
 
 def test_what_is_sent_is_read_with_key_and_headers(kafka: Kafka) -> None:

@@ -98,13 +98,8 @@ class KafkaServer:
             self.process = None
 
     def _format(self, settings: Path) -> None:
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        command = self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(settings))
+        command = self._java("kafka.tools.StorageTool", "format", "-t", new_cluster_id(), "-c", str(settings))
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
-        if ran.returncode != 0:
-            # Seen once on a machine that had just killed another server; nothing is lost by formatting again.
-            shutil.rmtree(self.folder / "data", ignore_errors=True)
-            ran = subprocess.run(command, capture_output=True, text=True, check=False)
         if ran.returncode != 0:
             # The reason comes first; what follows is a stack of calls.
             raise ServerError(f"Kafka cannot format {self.folder}: {(ran.stderr or ran.stdout).strip()[:500]}")
@@ -164,6 +159,13 @@ class KafkaServer:
             "broker.session.timeout.ms": "3000",
             "broker.heartbeat.interval.ms": "500",
         }
+
+
+def new_cluster_id() -> str:
+    """Return a random name for a cluster, as Kafka writes them, but none that starts like an option, with a dash."""
+    while (name := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
+        pass
+    return name
 
 
 def free_port() -> int:
