@@ -6,7 +6,7 @@
 Latency is from the generation of a tick to its receipt by a subscriber: twice through Kafka, decoding, waiting,
 matching and encoding. First it is measured how many ticks a second the broker carries with exact REIN; then every
 matcher gets the same ticks at the same moments, along the load of `load.py`, which passes that capacity at its peak
-(section 5.2). Unlike there, this is time on the wall: what else the machine does counts, so each run notes its load.
+(section 5.2). What else the machine does counts here, so each run notes its load.
 """
 
 from __future__ import annotations

@@ -1,35 +1,38 @@
-"""A broker's worker on a clock of its own: its engine, its batches, its adjuster, and work that takes its usual time.
+"""A broker under load, on the clock on the wall: events are published when they are due, and each latency is noted.
 
-Latencies of a shared machine say more about its other load than about a matcher. So the time that matching an event
-takes is measured first, by processor time, all matchers and all values of F in turns. Then events arrive by a plan,
-the worker takes what has arrived (256 at most, as the broker does), and the clock goes on by the time that was
-measured. Everything else is the broker's own: `Engine` matches and makes ids, `Adjuster` decides about F.
+The broker is the real one, in one process: input queue, one worker, outbox, sender, adjuster. The publisher sleeps
+until the next event is due and publishes what is due by then. An event's latency counts from that moment, not from the
+one when a late publisher came to it, and ends when the subscriber has the event with its matches.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import median
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 import eventsieve as es
-from eventsieve.broker.adjuster import Adjuster
-from eventsieve.broker.broker import BATCH
+from eventsieve.broker import Broker, Delivery
 from eventsieve.broker.engine import Engine
 from eventsieve.elastic.settings import OFF, ElasticSettings
 from eventsieve.model.events import Events
 from eventsieve.workload import Workload, standard
 
 Costs: TypeAlias = dict[tuple[str, float], float]
-MEASURED = 64
+MEASURED: Final = 32
 """Events in a batch that is timed."""
-LEARNED = 1000
+LEARNED: Final = 1000
 """Events that plans are made by: others than those that are matched later."""
+BATCH: Final = 16
+"""Events that are matched together, at most: with a million subscriptions, 256 of them would take a second."""
+_QUEUE: Final = 100_000
+_AFTER: Final = 1.5
+"""Seconds without events in the end, in which F can come back to 0."""
 
 
 def workloads(n: int) -> dict[str, Workload]:
@@ -49,23 +52,11 @@ def built(workload: Workload, matcher: str, elastic: ElasticSettings = OFF, **pa
     index = es.build(workload.subscriptions(seed=1), matcher=matcher, share=False, **params)
     if index.matcher.capabilities.elastic:
         index.learn(workload.events(LEARNED, seed=3))
-        index.skip_plan(0.0)
-        for share in index.matcher.params["ladder"]:
-            index.skip_plan(share)
+        for share in (0.0, *index.matcher.params["ladder"]):
+            began = time.perf_counter()
+            plan = index.skip_plan(share)
+            print(f"{matcher}, F = {share:g}: planned in {time.perf_counter() - began:.1f} s, gain {plan.gain:.1%}")
     return index
-
-
-@dataclass
-class Run:
-    """What happened to each event, by its number."""
-
-    latency: list[float] = field(default_factory=list)
-    share: list[float] = field(default_factory=list)
-    """F that it was matched with."""
-    reported: list[int] = field(default_factory=list)
-
-    def arrays(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-        return np.array(self.latency), np.array(self.share), np.array(self.reported)
 
 
 def costs(engines: Mapping[str, Engine], shares: Mapping[str, Sequence[float]], events: Events, turns: int) -> Costs:
@@ -86,27 +77,86 @@ def costs(engines: Mapping[str, Engine], shares: Mapping[str, Sequence[float]], 
     return {key: median(base) * median(a / b for a, b in zip(times, base, strict=True)) for key, times in taken.items()}
 
 
+@dataclass
+class Run:
+    """What happened to each event, by its number."""
+
+    latency: NDArray[np.float64]
+    share: NDArray[np.float64]
+    """F that it was matched with."""
+    reported: NDArray[np.int64]
+    last_share: float
+    """F a second after the last event."""
+    late: float
+    """Seconds that the publisher was late, at most."""
+
+
+class Subscriber:
+    """A sink that notes when each event came, and with how many matches."""
+
+    def __init__(self, n_events: int) -> None:
+        self.came, self.share = np.full(n_events, np.nan), np.zeros(n_events)
+        self.reported = np.zeros(n_events, np.int64)
+        self.broker: Broker | None = None
+
+    def send(self, deliveries: Sequence[Delivery]) -> None:
+        now = time.monotonic()
+        in_force = self.broker.adjuster.false_positive if self.broker is not None else 0.0
+        for each in deliveries:
+            number = int(each.event_id)
+            self.came[number], self.reported[number] = now, len(each.subscriptions)
+            # A delivery without an approximate match does not say what F it was matched with.
+            self.share[number] = each.false_positive or in_force
+
+    def flush(self) -> None: ...
+    def close(self) -> None: ...
+
+
 def run(
     index: es.Index,
     events: Events,
     arrival: NDArray[np.float64],
-    seconds: Mapping[float, float],
     elastic: ElasticSettings = OFF,
+    fixed_share: float = 0.0,
 ) -> Run:
-    """Match events that arrive at these moments; `seconds` says how long one takes, by F."""
-    engine, adjuster, found = Engine(index, 0, elastic), Adjuster(elastic, 0.0), Run()
-    now, done = 0.0, 0
-    while done < arrival.size:
-        if arrival[done] > now:
-            now = float(arrival[done])
-            adjuster.idle(now)
-        stop = min(int(np.searchsorted(arrival, now, "right")), done + BATCH)
-        adjuster.observe(float((now - arrival[done:stop]).sum()), stop - done, now)
-        share = adjuster.false_positive
-        matched = engine.match([events.part(done, stop)], share)
-        now += seconds[share] * (stop - done)
-        found.latency += (now - arrival[done:stop]).tolist()
-        found.share += [share] * (stop - done)
-        found.reported += np.diff(matched.event_start).tolist()
+    """Publish events at these moments; without `elastic`, F stays as it is given."""
+    subscriber = Subscriber(len(events))
+    broker = Broker(index, elastic=elastic, batch=BATCH, queue=_QUEUE)
+    if not elastic.enabled:
+        broker.adjuster.false_positive = fixed_share
+    subscriber.broker = broker
+    broker.attach(subscriber, everything=True, when_full="block")
+    with broker:
+        begin = time.monotonic() + 0.1
+        late = publish(broker, events, begin + arrival)
+        broker.drain()
+        time.sleep(_AFTER if elastic.enabled else 0.0)
+        last_share = broker.adjuster.false_positive
+    return Run(subscriber.came - begin - arrival, subscriber.share, subscriber.reported, last_share, late)
+
+
+def publish(broker: Broker, events: Events, due: NDArray[np.float64]) -> float:
+    """Publish each event when it is due; return how late the latest was."""
+    late, done = 0.0, 0
+    while done < due.size:
+        time.sleep(max(0.0, due[done] - time.monotonic()))
+        now = time.monotonic()
+        stop = int(np.searchsorted(due, now, "right"))
+        late = max(late, now - due[done])
+        for number in range(done, stop):
+            broker.publish_batch(events.part(number, number + 1), ids=[number])
         done = stop
-    return found
+    return late
+
+
+def carried(index: es.Index, events: Events) -> float:
+    """Return the events per second that leave a broker whose queue is never empty."""
+    subscriber = Subscriber(len(events))
+    broker = Broker(index, batch=BATCH, queue=4 * BATCH)
+    broker.attach(subscriber, everything=True, when_full="block")
+    with broker:
+        for number in range(len(events)):
+            broker.publish_batch(events.part(number, number + 1), ids=[number])
+        broker.drain()
+    came = np.sort(subscriber.came)
+    return (came.size - BATCH) / float(came[-1] - came[BATCH - 1])

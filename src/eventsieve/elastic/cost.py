@@ -34,7 +34,7 @@ class UnitCosts:
     """Starting, inverting and reading out 64 slots."""
     rest: float = 0.0
     """Per event: what an index was seen to take beyond all that. No plan saves it."""
-    check: float = 30.0
+    check: float = 20.0
     """Checking a reported clause again: a walk through main memory, made shorter by fetching ahead."""
 
 

@@ -102,13 +102,27 @@ def spare_predicates(population: Population, layout: Layout, unit: UnitCosts) ->
     """Skip what takes longer to mark or to visit than to check afterwards, in the few clauses that are left.
 
     First whole lists: the few predicates of one block on one attribute, where turning to them is what costs. Then
-    single predicates. One that is left out saves a mark in a share 1 - w of the events, and adds P (1 - w) candidates,
-    where P is the chance that the rest of its clause holds. So P alone decides, and a clause gives up its widest first.
+    single predicates. One that is left out saves a mark in a share 1 - w of the events and makes its clause come up 1/w
+    times as often, so a clause gives up its widest first, as long as it pays.
     """
-    skipped = _emptied_lists(population, layout, unit)
-    chance, predicate = _ranked(population, skipped)
-    skipped[predicate[: int(np.searchsorted(chance, unit.mark / unit.check, "right"))]] = True
-    return skipped
+    nothing = np.zeros(population.attribute.size, np.bool_)
+    starts = [nothing]
+    emptied = _emptied_lists(population, layout, unit)
+    if emptied.any():
+        starts.append(emptied)
+    choices = [_spared(population, each, unit) for each in starts]
+    return min([nothing, *choices], key=lambda skipped: _cost(population, layout, skipped, unit))
+
+
+def _cost(population: Population, layout: Layout, skipped: Mask, unit: UnitCosts) -> float:
+    """Return what marking, visiting and checking take per event with these predicates skipped."""
+    kept = ~skipped
+    presence = population.presence[population.attribute]
+    marks = float((presence * (1.0 - population.matchability))[kept].sum())
+    visits = np.zeros(int(layout.list_of_predicate.max(initial=-1)) + 1)
+    visits[layout.list_of_predicate[kept]] = presence[kept]
+    checks = float(population.reported(skipped)[population.has(skipped)].sum())
+    return marks * unit.mark + float(visits.sum()) * unit.switch + checks * unit.check
 
 
 def unchecked_predicates(population: Population, skipped: Mask, limit: float) -> Mask:
@@ -128,9 +142,10 @@ def unchecked_predicates(population: Population, skipped: Mask, limit: float) ->
 
 
 def _emptied_lists(population: Population, layout: Layout, unit: UnitCosts) -> Mask:
-    """Skip whole lists while that pays, the best half of those that do in each round.
+    """Skip whole lists while that pays, the best part of those that do in each round.
 
-    What goes makes the rest of its clauses dearer, so the price of a list is looked at anew in every round.
+    What goes makes the rest of its clauses dearer, so the price of a list is looked at anew in every round. Lists that
+    go together cost more than each alone: where half of them would cost more than they save, fewer are tried.
     """
     lists = layout.list_of_predicate
     n_lists = int(lists.max(initial=-1)) + 1
@@ -144,14 +159,21 @@ def _emptied_lists(population: Population, layout: Layout, unit: UnitCosts) -> M
     open_lists = np.bincount(lists[~population.may_skip], minlength=n_lists) == 0
     emptied = np.zeros(n_lists, np.bool_)
     skipped = np.zeros(lists.size, np.bool_)
+    cost, part = _cost(population, layout, skipped, unit), 0.5
     for _ in range(_LIST_ROUNDS):
         price = _sums(lists, _added_candidates(population, skipped), n_lists) * unit.check
         paying = np.flatnonzero(open_lists & ~emptied & (saving > price))
         if not paying.size:
             break
         rank = np.argsort(price[paying] / saving[paying], kind="stable")
-        emptied[paying[rank[: -(-paying.size // 2)]]] = True
-        skipped = emptied[lists] & ~_last_of_clause(population, emptied[lists])
+        tried = emptied.copy()
+        tried[paying[rank[: max(1, int(part * paying.size))]]] = True
+        without = tried[lists] & ~_last_of_clause(population, tried[lists])
+        new_cost = _cost(population, layout, without, unit)
+        if new_cost < cost:
+            emptied, skipped, cost = tried, without, new_cost
+        else:
+            part /= 4.0
     return skipped
 
 
@@ -173,30 +195,44 @@ def _last_of_clause(population: Population, skipped: Mask) -> Mask:
     return bare[population.clause] & (population.matchability == narrowest[population.clause])
 
 
-def _ranked(population: Population, skipped: Mask) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return (chance that the rest holds, predicate) beyond those skipped already, by rising chance.
+def _spared(population: Population, skipped: Mask, unit: UnitCosts) -> Mask:
+    """Skip more than is skipped already: of each clause its widest predicates, as many as pays best.
 
-    Each predicate is taken to go after the wider ones of its clause, and a clause keeps its narrowest.
+    What is paid for is checking the clause whenever the rest of it holds, its true matches included. A clause keeps its
+    narrowest.
     """
     predicate = np.flatnonzero(population.may_skip & ~skipped)
+    if not predicate.size:
+        return skipped
     clause, width = population.clause[predicate], population.matchability[predicate]
     order = np.lexsort((-width, clause))
     predicate, clause, width = predicate[order], clause[order], width[order]
-    # The clause's own product so far, growing by 1 / w as its predicates go, in logarithms: products get very small.
-    reported = np.log(np.maximum(population.reported(skipped), 1e-300))
-    grown = np.cumsum(-np.log(width))
     begins = np.flatnonzero(np.diff(clause, prepend=-1))
     sizes = np.diff(begins, append=clause.size)
-    before = np.repeat(grown[begins] + np.log(width[begins]), sizes) if clause.size else grown
-    chance = np.exp(reported[clause] + grown - before)
+    # The clause's own product so far, growing by 1 / w as its predicates go, in logarithms: products get very small.
+    reported = population.reported(skipped)
+    grown = _running(-np.log(width), begins, sizes)
+    chance = np.exp(np.log(np.maximum(reported, 1e-300))[clause] + grown)
     # What was seen of a predicate says how likely the rest of its clause holds, if the model thinks too little of it.
     false = population.at_least_seen(chance * (1.0 - width), predicate)
     chance = np.maximum(chance, false / np.maximum(1.0 - width, 1e-12))
-    kept_left = np.bincount(population.clause[~skipped], minlength=population.slot.size)
+    saving = unit.mark * _running(population.presence[population.attribute[predicate]] * (1.0 - width), begins, sizes)
+    paid = np.where(population.has(skipped), reported, 0.0)
+    kept = np.bincount(population.clause[~skipped], minlength=population.slot.size)
     place = np.arange(clause.size) - np.repeat(begins, sizes)
-    may_go = place + 1 < kept_left[clause]
-    rank = np.argsort(chance[may_go], kind="stable")
-    return chance[may_go][rank], predicate[may_go][rank]
+    profit = np.where(place + 1 < kept[clause], saving - unit.check * (chance - paid[clause]), -1.0)
+    best = np.repeat(np.maximum(np.maximum.reduceat(profit, begins), 0.0), sizes)
+    last = np.maximum.reduceat(np.where((profit == best) & (profit > 0.0), place, -1), begins)
+    spared = skipped.copy()
+    spared[predicate[place <= np.repeat(last, sizes)]] = True
+    return spared
+
+
+def _running(values: NDArray[np.float64], begins: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return running sums that begin anew with each group."""
+    sums = np.cumsum(values)
+    running: NDArray[np.float64] = sums - np.repeat(sums[begins] - values[begins], sizes)
+    return running
 
 
 def _take_groups(

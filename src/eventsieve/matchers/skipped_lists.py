@@ -1,7 +1,7 @@
 """The bucket lists of one skip plan: REIN's lists without the ends of the skipped predicates.
 
 They are matched by REIN's own walk, over the null bitsets of the matcher they belong to. What the plan wants checked
-afterwards lies in rows of its own, the predicates of a clause side by side. A clause that is inserted goes in whole and
+afterwards lies in rows of its own (`left_out`). A clause that is inserted goes in whole and
 is untouched until the next plan. A clause that is deleted takes its matches out of the plan's account, so that the plan
 knows when it has become too generous for what is left.
 
@@ -21,9 +21,9 @@ from eventsieve.elastic.plan import SkipPlan
 from eventsieve.elastic.population import Population
 from eventsieve.elastic.precision import allowance
 from eventsieve.elastic.skips import Skips
+from eventsieve.matchers.left_out import check_left_out, coded_rows
 from eventsieve.matchers.rein import Rein
 from eventsieve.matchers.rein_index import lists_from
-from eventsieve.matchers.verifying import check_left_out
 from eventsieve.model.columns import ClauseTable, EventColumns, flat
 
 _KEPT: Final = "kept_"
@@ -41,9 +41,8 @@ class SkippedLists(Rein):
     """By slot: the lists do not have the whole clause."""
     _kept: ClauseTable
     """What the lists have of the altered clauses."""
-    _span: NDArray[np.int32]  # (n_slots or more, 2)
-    _rows: NDArray[np.float64]  # (n_checked_predicates, 3)
-    """Clause s is checked again by rows[span[s, 0]:span[s, 1]]: attribute, low end, high end."""
+    _left_out: NDArray[np.uint16]
+    """By slot: what the clause is checked by again. Zeros check nothing."""
     _account: NDArray[np.float64]
     """True matches and false ones to be expected per event, and what the model's true ones are multiplied by."""
 
@@ -69,8 +68,7 @@ class SkippedLists(Rein):
         of_altered = lists._altered[population.slot][population.clause]
         lists._kept = _table(owner.clauses, population, ~skips.skipped & of_altered)
         checked = _table(owner.clauses, population, skips.skipped & ~skips.unchecked)
-        lists._span = np.stack([checked.start, checked.stop], axis=1).astype(np.int32)
-        lists._rows = np.stack([checked.attribute.astype(np.float64), checked.low, checked.high], axis=1)
+        lists._left_out = coded_rows(lists._rule.table, checked)
         lists.clauses = owner.clauses
         return lists
 
@@ -104,14 +102,16 @@ class SkippedLists(Rein):
         self.delete(slots[is_altered])
         self.clauses = table
         self.touched[slots] = self._altered[slots] = False
-        self._span[slots] = 0
+        self._left_out[slots] = 0
 
     def _match_part(self, events: EventColumns) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         event_start, slots = super()._match_part(events)
-        if not self._rows.size:
+        if not self._left_out.size:
             return event_start, slots
         counts = np.empty(event_start.size - 1, np.int64)
-        kept = check_left_out(self._span, self._rows, events, self.n_attributes, event_start, slots, counts)
+        kept = check_left_out(
+            self._rule.table, self._left_out, self.clauses, events, self.n_attributes, event_start, slots, counts
+        )
         np.cumsum(counts, out=event_start[1:])
         return event_start, slots[:kept]
 
@@ -123,7 +123,7 @@ class SkippedLists(Rein):
         if self.n_slots > self.touched.size:
             room = self.n_slots + self.n_slots // 8
             self.touched, self._altered = (_grown(each, room) for each in (self.touched, self._altered))
-            self._span = _grown(self._span, room)
+            self._left_out = _grown(self._left_out, room)
 
     def _delete(self, slots: NDArray[np.int32]) -> None:
         self._delete_ends(slots)
@@ -135,8 +135,7 @@ class SkippedLists(Rein):
             "account": self._account,
             "touched": self.touched,
             "altered": self._altered,
-            "span": self._span,
-            "rows": self._rows,
+            "left_out": self._left_out,
             "plan": np.frombuffer(json.dumps(self.plan.to_json()).encode(), np.uint8),
             "plan_touched": self.plan.touched,
             "may_see": self.plan.may_see,
@@ -150,8 +149,7 @@ class SkippedLists(Rein):
         self._account = flat(arrays["account"], np.float64)
         self.touched = flat(arrays["touched"], np.bool_)
         self._altered = flat(arrays["altered"], np.bool_)
-        self._span = flat(arrays["span"], np.int32)
-        self._rows = flat(arrays["rows"], np.float64)
+        self._left_out = flat(arrays["left_out"], np.uint16)
 
 
 def _table(clauses: ClauseTable, population: Population, kept: NDArray[np.bool_]) -> ClauseTable:

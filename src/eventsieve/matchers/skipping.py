@@ -43,7 +43,7 @@ TABLE_3: Final = (0.001, 0.003, 0.005, 0.01, 0.03, 0.05)
 """The values of F in Table 3 of the paper: the default ladder."""
 
 _TRIAL_EVENTS: Final = 512
-_NEAR_MISS_WORK: Final = 1 << 28
+_NEAR_MISS_WORK: Final = 1 << 29
 """Pairs of clause and event at most that near misses are counted on: about a second."""
 _TIMED_EVENTS: Final = 16
 _TRIAL_ROUNDS: Final = 6
@@ -79,7 +79,8 @@ class SkippingRein(Rein):
         self.unit_costs = UnitCosts()
         self._sample: EventColumns | None = None
         self._near_misses: NearMisses | None = None
-        """Counted once for all plans: it takes longer than the rest of a plan."""
+        self._true_matches: NDArray[np.int64] | None = None
+        """Of each event that plans are tried on. Both are counted once for all plans."""
         self._prepared: dict[float, SkippedLists] = {}
         self._preparing = Lock()
 
@@ -99,6 +100,7 @@ class SkippingRein(Rein):
         known = work_of(population, nothing, BLOCK_SLOTS, self.buckets, self.n_slots).cost(unit)
         seen = nanoseconds_per_event(self, self._timed_events())
         self.unit_costs = replace(unit, rest=max(0.0, seen - known))
+        self._forget_counts()
         self._prepared.clear()
         return self.unit_costs
 
@@ -161,7 +163,7 @@ class SkippingRein(Rein):
         most = max(1, _SAMPLE_VALUES // max(1, events.value.size // max(1, n_events)))
         start, attribute, value = slice_events(events, 0, min(n_events, most))
         self._sample = EventColumns(start, attribute.copy(), value.copy()) if n_events else None
-        self._near_misses = None
+        self._forget_counts()
         self._prepared.clear()
 
     def _lists_for(self, share: float) -> SkippedLists:
@@ -201,8 +203,10 @@ class SkippingRein(Rein):
         return slice_events(self._sample, n_events - min(_TRIAL_EVENTS, -(-n_events // 2)), n_events)
 
     def _measured_share(self, lists: SkippedLists, events: EventColumns) -> tuple[float, float]:
-        reported, true = (np.diff(each.match_batch(events)[0]) for each in (lists, self))
-        return measured_share(reported, reported - true)
+        if self._true_matches is None:
+            self._true_matches = np.diff(self.match_batch(events)[0])
+        reported = np.diff(lists.match_batch(events)[0])
+        return measured_share(reported, reported - self._true_matches)
 
     def _population(self) -> Population:
         exact = np.zeros(self.n_attributes, np.bool_)
@@ -270,24 +274,28 @@ class SkippingRein(Rein):
 
     # -- changing and keeping ------------------------------------------------------------------------------
 
+    def _forget_counts(self) -> None:
+        """Let go of what all plans share: it was counted for other clauses, events or costs."""
+        self._near_misses = self._true_matches = None
+
     def _build(self) -> None:
         for attribute in self.exact:
             if not 0 <= attribute < self.n_attributes:
                 raise MatcherError(
                     f"exact names attribute {attribute}, but the attributes are 0 to {self.n_attributes - 1}"
                 )
-        self._near_misses = None
+        self._forget_counts()
         self._prepared.clear()
         super()._build()
 
     def _insert(self, slots: NDArray[np.int32]) -> None:
-        self._near_misses = None
+        self._forget_counts()
         super()._insert(slots)
         for lists in self._prepared.values():
             lists.insert(slots, self.clauses)
 
     def _delete(self, slots: NDArray[np.int32]) -> None:
-        self._near_misses = None
+        self._forget_counts()
         if self._prepared:
             # What goes away takes its true matches with it, and with them some of what the plan may spend.
             gone = ClauseTable(self.clauses.start[slots], self.clauses.stop[slots], *self.clauses[2:])

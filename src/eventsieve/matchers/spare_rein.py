@@ -21,7 +21,7 @@ from eventsieve.elastic.plan import SkipPlan
 from eventsieve.elastic.population import Population
 from eventsieve.elastic.precision import Budget
 from eventsieve.elastic.selection import Layout, spare_predicates, unchecked_predicates
-from eventsieve.elastic.skips import Skips
+from eventsieve.elastic.skips import Mask, Skips
 from eventsieve.matchers.base import Capabilities
 from eventsieve.matchers.rein_costs import nanoseconds_per_event
 from eventsieve.matchers.skipped_lists import SkippedLists
@@ -48,10 +48,17 @@ class SpareRein(SkippingRein):
         exact: Sequence[int] = (),
     ) -> None:
         super().__init__(buckets=buckets, transform=transform, ladder=ladder, exact=exact)
+        self._spared: Mask | None = None
+        """The same for every F: that decides about checks only."""
 
     def _choose(self, population: Population, budget: Budget, layout: Layout) -> Skips:
-        skipped = spare_predicates(population, layout, self.unit_costs)
-        return Skips(skipped, unchecked_predicates(population, skipped, budget.limit))
+        if self._spared is None:
+            self._spared = spare_predicates(population, layout, self.unit_costs)
+        return Skips(self._spared, unchecked_predicates(population, self._spared, budget.limit))
+
+    def _forget_counts(self) -> None:
+        super()._forget_counts()
+        self._spared = None
 
     def _match_part(self, events: EventColumns) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         quick = self._prepared.get(_EXACT)

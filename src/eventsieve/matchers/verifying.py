@@ -1,4 +1,4 @@
-"""Check matches again: all predicates of some (`verify=True`), or those that a plan left out of its lists."""
+"""Check the matches again that may be false (`verify=True`): all predicates of their clauses."""
 
 from __future__ import annotations
 
@@ -13,11 +13,6 @@ from eventsieve.model.columns import ClauseTable, EventColumns
 
 _AHEAD: Final = 64
 """Clauses whose rows are asked for before the first of them is looked at: they lie scattered over the whole table."""
-_SPANS_AHEAD: Final = 48
-_ROWS_AHEAD: Final = 16
-"""The same in two steps, for checks that lie together: first where the rows of a clause are, then the rows."""
-_LINE: Final = 8
-"""Floats in a line of the cache."""
 
 
 @kernel
@@ -80,46 +75,3 @@ def _check(
                 n_false += 1
                 break
     return n_false
-
-
-@kernel
-def check_left_out(
-    span: NDArray[np.int32],
-    rows: NDArray[np.float64],
-    events: EventColumns,
-    n_attributes: int,
-    event_start: NDArray[np.int64],
-    inout_slots: NDArray[np.int32],
-    out_count: NDArray[np.int64],
-) -> int:
-    """Keep the matches whose left-out predicates hold as well; return how many there are.
-
-    Clause s has rows[span[s, 0]:span[s, 1]], each an attribute, a low and a high end. What is kept moves to the front.
-    """
-    row = np.full(n_attributes, np.nan)
-    flat_rows = rows.reshape(rows.size)
-    flat_span = span.reshape(span.size)
-    kept = 0
-    for e in range(event_start.shape[0] - 1):
-        for i in range(events.start[e], events.start[e + 1]):
-            row[events.attribute[i]] = events.value[i]
-        begin, stop = kept, event_start[e + 1]
-        for j in range(event_start[e], stop):
-            if j + _SPANS_AHEAD < stop:
-                prefetch(flat_span, 2 * inout_slots[j + _SPANS_AHEAD])
-            if j + _ROWS_AHEAD < stop:
-                first = 3 * span[inout_slots[j + _ROWS_AHEAD], 0]
-                prefetch(flat_rows, first)
-                prefetch(flat_rows, first + _LINE)
-            s = inout_slots[j]
-            holds = True
-            for p in range(span[s, 0], span[s, 1]):
-                value = row[int(rows[p, 0])]
-                # An absent attribute is not a number, which lies in no interval.
-                holds &= (rows[p, 1] <= value) & (value <= rows[p, 2])
-            inout_slots[kept] = s
-            kept += holds
-        out_count[e] = kept - begin
-        for i in range(events.start[e], events.start[e + 1]):
-            row[events.attribute[i]] = np.nan
-    return kept
