@@ -6,12 +6,15 @@ from itertools import product
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import eventsieve as es
 from eventsieve.errors import MatcherError
 from eventsieve.matchers.hem import Hem
+from eventsieve.matchers.hem.changing import FEWEST_STALE
 from eventsieve.matchers.hem.plan import Costs, choose_in_turn, choose_optimal, plan_cost, sort_by_matching
-from eventsieve.matchers.hem.triangle import BLOCK_SLOTS, HOLE
+from eventsieve.matchers.hem.seats import BLOCK_SEATS
+from eventsieve.matchers.hem.triangle import HOLE
 from eventsieve.matchers.registry import make_matcher
 from eventsieve.model.columns import ClauseTable
 from eventsieve.model.transform import TransformChoice
@@ -70,14 +73,14 @@ def test_a_value_transform_changes_grids_and_not_answers(transform: TransformCho
 
 @pytest.mark.parametrize("way", ["default", "unmatched"])
 def test_slots_beyond_one_block_are_found_and_inserted(way: str) -> None:
-    table = new_table(BLOCK_SLOTS + 300, seed=3)
+    table = new_table(BLOCK_SEATS + 300, seed=3)
     asked = table.asked.copy()
-    table.asked[BLOCK_SLOTS - 100 :] = False
+    table.asked[BLOCK_SEATS - 100 :] = False
     first = table.clauses()
     matcher = Hem(**WAYS[way])
-    matcher.build(ClauseTable(*(column[: BLOCK_SLOTS - 100] for column in first[:2]), *first[2:]), DOMAINS)
+    matcher.build(ClauseTable(*(column[: BLOCK_SEATS - 100] for column in first[:2]), *first[2:]), DOMAINS)
     table.asked = asked
-    matcher.insert(np.arange(BLOCK_SLOTS - 100, BLOCK_SLOTS + 300, dtype=np.int32), table.clauses())
+    matcher.insert(np.arange(BLOCK_SEATS - 100, BLOCK_SEATS + 300, dtype=np.int32), table.clauses())
     values = random_values(4, seed=4)
     assert matched(matcher, values) == table.answer(values)
     assert matcher.describe()["blocks"] == 2
@@ -133,12 +136,69 @@ def test_one_grid_can_take_everything_and_give_it_up_again() -> None:
     for part in np.array_split(gone, 4):
         matcher.delete(part)
     assert matched(matcher, values) == [set(), set()]
+    left = matcher.describe()
+    assert left["entries"] == left["stale_clauses"] <= FEWEST_STALE
+    assert entries_of(matcher).size == left["entries"]
+    # As many again: the seats that are left must come from the stale ones.
+    matcher.insert(np.arange(present, dtype=np.int32), alike(present))
+    assert matched(matcher, values) == [set(range(present)), set()]
+
+
+def entries_of(matcher: Hem) -> NDArray[np.uint16]:
+    """Return the places of all entries that are no holes."""
     arrays = matcher.arrays()
     entries = arrays["start"][:, None] + np.arange(arrays["size"].max())
-    in_lists = np.arange(arrays["size"].max()) < arrays["size"][:, None]
-    assert (arrays["place"][entries[in_lists]] == HOLE).all()
-    assert not arrays["counts"].any()
-    assert arrays["live"][0] == 0
+    places = arrays["place"][entries[np.arange(arrays["size"].max()) < arrays["size"][:, None]]]
+    return places[places != HOLE]
+
+
+def test_deleted_clauses_leave_their_entries_until_there_are_many_of_them() -> None:
+    """Their slots are taken by other clauses at once, before and after a round trip; then a sweep clears them away."""
+    table = new_table(2000, seed=21)
+    matcher = Hem()
+    matcher.build(table.clauses(), DOMAINS)
+    n_entries = matcher.describe()["entries"]
+    values = random_values(40, seed=22)
+    slots = np.arange(0, 2 * FEWEST_STALE, 2, dtype=np.int32)
+    matcher.delete(slots)
+    assert matcher.describe()["stale_clauses"] == FEWEST_STALE
+    assert matcher.describe()["entries"] == n_entries
+    table.asked[slots] = False
+    assert matched(matcher, values) == table.answer(values)
+    restored = Hem()
+    restored.restore({name: array.copy() for name, array in matcher.arrays().items()}, table.clauses(), DOMAINS)
+    other = new_table(2000, seed=23)
+    for column in ("low", "high", "asked"):
+        getattr(table, column)[slots] = getattr(other, column)[slots]
+    for changed in (matcher, restored):
+        changed.insert(slots, table.clauses())
+        assert matched(changed, values) == table.answer(values)
+        assert changed.describe()["stale_clauses"] == FEWEST_STALE
+        # One more deletion than is left lying about.
+        changed.delete(np.array([1], np.int32))
+        assert changed.describe()["stale_clauses"] == 0
+    table.asked[1] = False
+    for changed in (matcher, restored):
+        assert changed.describe()["entries"] == table.asked.sum() == entries_of(changed).size
+        assert matched(changed, values) == table.answer(values)
+
+
+def test_a_full_block_uses_stale_seats_again_before_there_is_another_block() -> None:
+    n_slots = BLOCK_SEATS
+    table = new_table(n_slots, seed=31)
+    matcher = Hem()
+    matcher.build(table.clauses(), DOMAINS)
+    rng = np.random.default_rng(32)
+    values = random_values(3, seed=33)
+    for turn in range(4):
+        slots = rng.choice(n_slots, 3000, replace=False).astype(np.int32)
+        other = new_table(n_slots, seed=34 + turn)
+        matcher.delete(slots)
+        for column in ("low", "high", "asked"):
+            getattr(table, column)[slots] = getattr(other, column)[slots]
+        matcher.insert(slots, table.clauses())
+        assert matched(matcher, values) == table.answer(values)
+    assert matcher.describe()["blocks"] == 1
 
 
 def test_rows_and_columns_are_chosen_anew_when_the_index_outgrows_them() -> None:

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from eventsieve.errors import MatcherError
 from eventsieve.matchers.base import Capabilities, Matcher
 from eventsieve.matchers.bop import NullBitsets
+from eventsieve.matchers.hem.changing import delete, insert, repack, sweep_all
 from eventsieve.matchers.hem.plan import GIVEN, MOST_ENUMERATED, NEAR_OPTIMAL, OPTIMAL, make_plans
 from eventsieve.matchers.hem.search import match, new_scratch
+from eventsieve.matchers.hem.seats import BLOCK_SEATS, NOBODY, Seats, no_seats, offer, sit_evenly
 from eventsieve.matchers.hem.triangle import (
-    BLOCK_SLOTS,
     HOLE,
     N_GROUPS,
     N_PARTS,
@@ -26,11 +27,8 @@ from eventsieve.matchers.hem.triangle import (
     RowLists,
     count_grids,
     count_predicates,
-    delete,
     fill,
-    insert,
     lay_out,
-    repack,
     value_codes,
 )
 from eventsieve.matchers.transforms import check_transform, table_arrays, table_for, table_from
@@ -88,31 +86,31 @@ class Hem(Matcher):
                 f"matcher 'hem': order='optimal' tries every plan and takes at most {MOST_ENUMERATED} attributes;"
                 f" the schema has {self.n_attributes}; use order='near-optimal'"
             )
-        self._nulls = NullBitsets(self.n_attributes, BLOCK_SLOTS)
-        self._nulls.insert(self.clauses, np.arange(self.n_slots, dtype=np.int32))
+        self._nulls = NullBitsets(self.n_attributes, BLOCK_SEATS)
+        self._nulls.make_room(self.n_slots)
         predicates = np.zeros(self.n_attributes, np.int64)
         count_predicates(self.clauses, predicates)
         self._chosen_for = int(np.count_nonzero(self.clauses.stop > self.clauses.start))
         grid = self._chosen_grid(table_for(self, self.transform), predicates)
-        self._index = Index(grid, self._new_lists(grid), self._chosen_columns(predicates), self._new_counts())
-        count_grids(self.clauses, grid, self._index.lists)
+        seats = _extended_seats(no_seats(), self._nulls.n_blocks, self.n_slots)
+        sit_evenly(self.clauses.start, self.clauses.stop, seats)
+        self._index = Index(grid, self._new_lists(grid), self._chosen_columns(predicates), self._new_counts(), seats)
+        count_grids(self.clauses, self._index)
         self._give_pool(lay_out(grid, self._index.lists))
-        fill(self.clauses, self._index)
+        fill(self.clauses, self._index, self._nulls.rows)
 
     def _insert(self, slots: NDArray[np.int32]) -> None:
-        live = int(self._index.counts.live[0])
-        if live + slots.size > _REGROWTH * max(self._chosen_for, _FEWEST_CHOSEN_FOR):
+        n_clauses = int(self._index.counts.clauses[0])
+        if n_clauses + slots.size > _REGROWTH * max(self._chosen_for, _FEWEST_CHOSEN_FOR):
             self._build()
             return
-        self._nulls.insert(self.clauses, slots)
-        self._make_room()
+        self._make_room(slots.size)
         progress = np.zeros(2, np.int64)
-        while not insert(self.clauses, slots, self._index, progress):
+        while not insert(self.clauses, slots, self._index, self._nulls.rows, progress):
             self._grow_pool()
 
     def _delete(self, slots: NDArray[np.int32]) -> None:
-        self._nulls.delete(self.clauses, slots)
-        delete(self.clauses, slots, self._index)
+        delete(slots, self._index, self._nulls.rows)
 
     def _match_events(
         self, events: EventColumns, first: int, out_count: NDArray[np.int64], out_slots: NDArray[np.int32]
@@ -124,7 +122,7 @@ class Hem(Matcher):
         return match(self.clauses, index, self._nulls.rows, events, codes, plans, first, scratch, out_count, out_slots)
 
     def _arrays(self) -> Mapping[str, NDArray[Any]]:
-        grid, lists, columns, counts = self._index
+        grid, lists, columns, counts, seats = self._index
         used = int(lists.used[0])
         return {
             **table_arrays(grid.table),
@@ -133,14 +131,15 @@ class Hem(Matcher):
             **{name: getattr(lists, name) for name in ("start", "size", "head", "filled", "used")},
             **{name: getattr(lists, name)[:used] for name in ("place", "low", "high")},
             "column_of_attribute": columns.column_of_attribute,
-            "column_ends": columns.ends,
+            "ends_of_seat": columns.ends,
             "counts": counts.ends,
-            "live": counts.live,
+            "n_clauses": counts.clauses,
+            **seats._asdict(),
             "chosen_for": np.array([self._chosen_for], np.int64),
         }
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self._nulls = NullBitsets(self.n_attributes, BLOCK_SLOTS)
+        self._nulls = NullBitsets(self.n_attributes, BLOCK_SEATS)
         self._nulls.restore(arrays)
         self._chosen_for = int(arrays["chosen_for"][0])
 
@@ -150,18 +149,20 @@ class Hem(Matcher):
         self._index = Index(
             _grid(table_from(arrays), arrays["rows"]),
             taken(RowLists, *RowLists._fields),
-            taken(Columns, "column_of_attribute", "column_ends"),
-            taken(Counts, "counts", "live"),
+            taken(Columns, "column_of_attribute", "ends_of_seat"),
+            taken(Counts, "counts", "n_clauses"),
+            taken(Seats, *Seats._fields),
         )
 
     def _describe(self) -> dict[str, Any]:
-        grid, lists, columns, counts = self._index
+        grid, lists, columns, counts, seats = self._index
         entries = int(counts.ends[:, 0, :N_PARTS].sum(dtype=np.int64))
         return {
             "blocks": self._nulls.n_blocks,
             "rows": grid.rows.tolist(),
             "columns": int(columns.ends.shape[1]),
             "entries": entries,
+            "stale_clauses": int(seats.n_stale.sum()),
             "spare_entries": int(lists.place.size) - entries,
         }
 
@@ -175,7 +176,7 @@ class Hem(Matcher):
     def _chosen_columns(self, predicates: NDArray[np.int64]) -> Columns:
         popular = (predicates > 0) & (predicates >= _COLUMN_SHARE * self._chosen_for)
         column_of_attribute = np.where(popular, np.cumsum(popular) - 1, -1).astype(np.int32)
-        shape = (self._nulls.n_blocks, int(popular.sum()), BLOCK_SLOTS)
+        shape = (self._nulls.n_blocks, int(popular.sum()), BLOCK_SEATS)
         return Columns(column_of_attribute, np.full(shape, OPEN, np.uint32))
 
     def _new_lists(self, grid: Grid) -> RowLists:
@@ -194,12 +195,20 @@ class Hem(Matcher):
     def _new_counts(self) -> Counts:
         return Counts(np.zeros((self.n_attributes, 2, N_PARTS + N_GROUPS), np.int32), np.zeros(1, np.int64))
 
-    def _make_room(self) -> None:
-        """Give the blocks that were added empty lists and open columns."""
-        grid, lists, columns, _ = self._index
-        n_blocks = self._nulls.n_blocks
-        if n_blocks > columns.ends.shape[0]:
-            n_blocks += n_blocks // 8
+    def _make_room(self, n_clauses: int) -> None:
+        """Have seats for so many more clauses; blocks that are added get empty lists and open columns."""
+        grid, lists, columns, _, seats = self._index
+        blocks = self._nulls.n_blocks
+        if seats.free[1] < n_clauses:
+            sweep_all(self._index, self._nulls.rows)
+        more = -(-max(0, n_clauses - int(seats.free[1])) // BLOCK_SEATS)
+        self._nulls.make_room((blocks + more) * BLOCK_SEATS)
+        if more or self.n_slots > seats.seat_of_slot.size:
+            seats = _extended_seats(seats, blocks + more, self.n_slots + self.n_slots // 8)
+            offer(blocks * BLOCK_SEATS, (blocks + more) * BLOCK_SEATS, seats)
+            self._index = self._index._replace(seats=seats)
+        if blocks + more > columns.ends.shape[0]:
+            n_blocks = blocks + more + (blocks + more) // 8
             n_lists, n_heads = n_blocks * int(grid.row_start[-1]), n_blocks * int(grid.head_start[-1])
             self._index = self._index._replace(
                 lists=lists._replace(
@@ -211,19 +220,21 @@ class Hem(Matcher):
                 columns=columns._replace(ends=_extended(columns.ends, n_blocks, OPEN)),
             )
 
-    def _give_pool(self, size: int) -> None:
-        """Replace the pool by one of holes."""
-        place, ends = np.full(size, HOLE, np.uint16), np.zeros((2, size), np.uint16)
+    def _give_pool(self, in_use: int) -> None:
+        """Replace the pool by one of holes, with free pool behind them for lists that move."""
+        # Any one list must be able to move. Pages that are never written to cost nothing.
+        size = in_use + max(in_use // 4, 4 * int(self._index.lists.size.max(initial=0)) + 4 * self.tau + 1024)
+        place, ends = np.empty(size, np.uint16), np.empty((2, size), np.uint16)
+        place[:in_use] = HOLE
+        ends[:, :in_use] = 0
         self._index = self._index._replace(lists=self._index.lists._replace(place=place, low=ends[0], high=ends[1]))
-        self._index.lists.used[0] = size
+        self._index.lists.used[0] = in_use
 
     def _grow_pool(self) -> None:
-        """Replace the pool by a larger one, without the room that moved lists left behind."""
+        """Replace the pool by one without the room that moved lists left behind."""
         old = self._index.lists
         old = old._replace(start=old.start.copy())
-        in_use = int(old.size.sum(dtype=np.int64))
-        # Any one list must be able to move.
-        self._give_pool(in_use + max(in_use // 8, 2 * int(old.size.max(initial=0)) + 2 * self.tau + 1024))
+        self._give_pool(int(old.size.sum(dtype=np.int64)))
         repack(old, self._index.lists)
 
 
@@ -241,3 +252,16 @@ def _extended(array: NDArray[Any], size: int, value: Any) -> NDArray[Any]:
     grown = np.full((size, *array.shape[1:]), value, array.dtype)
     grown[: array.shape[0]] = array
     return grown
+
+
+def _extended_seats(seats: Seats, n_blocks: int, n_slots: int) -> Seats:
+    """Return seats for so many blocks and at least so many slots that begin with the given ones; none is free yet."""
+    return seats._replace(
+        seat_of_slot=_extended(seats.seat_of_slot, max(n_slots, seats.seat_of_slot.size), NOBODY),
+        slot_of_seat=_extended(seats.slot_of_seat, n_blocks * BLOCK_SEATS, NOBODY),
+        stale=_extended(seats.stale, n_blocks, 0),
+        n_taken=_extended(seats.n_taken, n_blocks, 0),
+        n_stale=_extended(seats.n_stale, n_blocks, 0),
+        shift=_extended(seats.shift, n_blocks, 0),
+        guest=_extended(seats.guest, n_blocks, 0),
+    )

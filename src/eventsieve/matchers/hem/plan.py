@@ -105,19 +105,19 @@ def _read_costs(
     out_keeps: NDArray[np.bool_],
 ) -> float:
     """Write the costs of an event's attributes, formula (4); return the share that its absent attributes leave."""
-    live = max(1, counts.live[0])
+    n_clauses = max(1, counts.clauses[0])
     left = 1.0
     i = events.start[e]
     for a in range(counts.ends.shape[0]):
         asking = _ends_below(counts.ends[a, 0], N_PARTS)
         if i == events.start[e + 1] or events.attribute[i] != a:
-            left *= 1.0 - asking / live
+            left *= 1.0 - asking / n_clauses
             continue
         part = codes[i] >> (CODE_BITS - COUNT_BITS)
         # The ends in the value's own part count as satisfied: they are few, and only the estimate suffers.
         failed = asking - _ends_below(counts.ends[a, 0], part + 1) + _ends_below(counts.ends[a, 1], part)
-        unmatched = failed / live
-        kept = (asking - failed) / live + _JOIN
+        unmatched = failed / n_clauses
+        kept = (asking - failed) / n_clauses + _JOIN
         j = i - events.start[e]
         out_keeps[i] = shorter and kept < unmatched
         out_costs.matching[j] = 1.0 - unmatched

@@ -13,10 +13,11 @@ from eventsieve._kernels.bop import BlockRows, absent_attributes, start_block
 from eventsieve._kernels.buckets import clear_places, set_places
 from eventsieve._kernels.compiler import inlined, kernel
 from eventsieve.matchers.hem.plan import Plans
-from eventsieve.matchers.hem.triangle import BLOCK_SLOTS, CODE_BITS, LAST_CODE, Grid, Index, RowLists
+from eventsieve.matchers.hem.seats import BLOCK_SEATS, Seats, slot_at
+from eventsieve.matchers.hem.triangle import CODE_BITS, LAST_CODE, Grid, Index, RowLists
 from eventsieve.model.columns import ClauseTable, EventColumns
 
-_WORDS = BLOCK_SLOTS // WORD_BITS
+_WORDS = BLOCK_SEATS // WORD_BITS
 _NONE = np.uint64(0)
 _ONE = np.uint64(1)
 _LOW_BITS = np.uint64(WORD_BITS - 1)
@@ -88,7 +89,7 @@ def match(
             for k in range(events.start[e], walks):
                 i = plans.step[k]
                 doubt |= _walk(index, rows, block, events.attribute[i], codes[i], plans.keeps[i], scratch)
-            base = block * BLOCK_SLOTS
+            base = block * BLOCK_SEATS
             stop = extract_bits(scratch.result[:_WORDS], base, position, out_slots)
             for k in range(walks, checks):
                 i = plans.step[k]
@@ -100,8 +101,10 @@ def match(
                     doubt = True
                 stop = position + n_kept
             if doubt:
-                stop = position + _check_exactly(clauses, unchecked, base, scratch, out_slots[position:stop])
+                survivors = out_slots[position:stop]
+                stop = position + _check_exactly(clauses, unchecked, index.seats, block, scratch, survivors)
                 scratch.doubtful[:] = _NONE
+            _to_slots(index.seats, block, out_slots[position:stop])
             position = stop
         for i in range(events.start[e], events.start[e + 1]):
             scratch.value[events.attribute[i]] = np.nan
@@ -286,9 +289,9 @@ def _check_column(
     equal = False
     for i in range(n_survivors):
         prefetch(column, int(out_survivors[min(i + _AHEAD, n_survivors - 1)]) - base)
-        s = out_survivors[i]
-        holds, touches = _compare(column[np.uint64(s - base)], np.uint32(code))
-        out_survivors[np.uint64(n_kept)] = s
+        seat = out_survivors[i]
+        holds, touches = _compare(column[np.uint64(seat - base)], np.uint32(code))
+        out_survivors[np.uint64(n_kept)] = seat
         # No branch: it would be guessed wrong for every other clause.
         n_kept += int(holds)
         equal |= holds & touches
@@ -304,20 +307,22 @@ def _note_doubt(
     out_doubtful: NDArray[np.uint64],
 ) -> None:
     """Note the survivors that have an end in the code of a value."""
-    for s in survivors:
-        if _compare(column[s - base], np.uint32(code))[1]:
-            set_bit(out_doubtful, s - base)
+    for seat in survivors:
+        if _compare(column[seat - base], np.uint32(code))[1]:
+            set_bit(out_doubtful, seat - base)
 
 
 @kernel
 def _check_exactly(
-    clauses: ClauseTable, everyone: bool, base: int, scratch: Scratch, out_survivors: NDArray[np.int32]
+    clauses: ClauseTable, everyone: bool, seats: Seats, block: int, scratch: Scratch, out_survivors: NDArray[np.int32]
 ) -> int:
     """Keep the survivors that match by their exact ends, where codes could not tell; return how many."""
     n_kept = 0
-    for s in out_survivors:
-        if not (everyone or has_bit(scratch.doubtful, s - base)) or _satisfied(clauses, s, scratch.value):
-            out_survivors[n_kept] = s
+    for seat in out_survivors:
+        place = seat - block * BLOCK_SEATS
+        sure = not (everyone or has_bit(scratch.doubtful, place))
+        if sure or _satisfied(clauses, slot_at(seats, block, place), scratch.value):
+            out_survivors[n_kept] = seat
             n_kept += 1
     return n_kept
 
@@ -328,3 +333,10 @@ def _satisfied(clauses: ClauseTable, s: int, value: NDArray[np.float64]) -> bool
         if not (clauses.low[p] <= value[clauses.attribute[p]] <= clauses.high[p]):
             return False
     return True
+
+
+@kernel
+def _to_slots(seats: Seats, block: int, out_survivors: NDArray[np.int32]) -> None:
+    """Name the survivors by their slots instead of their seats."""
+    for i in range(out_survivors.shape[0]):
+        out_survivors[i] = slot_at(seats, block, out_survivors[i] - block * BLOCK_SEATS)

@@ -1,12 +1,10 @@
 """The triangle of every attribute: which grid an interval lies in, and lists of clauses by row and column.
 
 Section 4.2.1. A row of grids is one contiguous run of entries in a pool, column after column, so that "all columns left
-of a line" is one sweep over memory. An entry is a slot's place within its block and the codes of its two ends.
+of a line" is one sweep over memory. An entry is a clause's place within its block and the codes of its two ends.
 
-Every grid has a little room at its end. It is filled with holes: entries whose place is behind the last of the block,
-so that a sweep may mark them without harm and need not know where they are. An insertion writes into its grid's first
-hole. If there is none, the full grids to the right each move one entry from their front to their back, which brings the
-nearest hole over. (The order within a grid means nothing.) A deletion leaves a hole.
+Every grid has a little room. It is filled with holes: entries whose place is behind the last of the block, so that a
+sweep may mark them without harm and need not know where they are. How lists change is in `changing.py`.
 """
 
 from __future__ import annotations
@@ -16,15 +14,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eventsieve._kernels.bits import WORD_BITS, prefetch
+from eventsieve._kernels.bitset import clear_bit, set_bit
+from eventsieve._kernels.bop import BlockRows
 from eventsieve._kernels.compiler import inlined, kernel
 from eventsieve._kernels.positions import position_of
+from eventsieve.matchers.hem.seats import BLOCK_SEATS, Seats
 from eventsieve.model.columns import ClauseTable, EventColumns
 from eventsieve.model.transform import TransformTable
 
-BLOCK_SLOTS = 1023 * WORD_BITS
-"""Slots per block: a place fits 16 bits and leaves one word of bits, within 8 KB, for holes."""
-HOLE = BLOCK_SLOTS
+HOLE = BLOCK_SEATS
 CODE_BITS = 16
 LAST_CODE = (1 << CODE_BITS) - 1
 OPEN = np.uint32(LAST_CODE << CODE_BITS)
@@ -57,24 +55,27 @@ class RowLists(NamedTuple):
     size: NDArray[np.int32]  # (n_blocks * n_rows,), holes included
     head: NDArray[np.uint32]  # (n_blocks * n_heads,)
     filled: NDArray[np.uint16]  # (n_blocks * n_heads,), the grid's entries that are not holes
-    place: NDArray[np.uint16]  # (n_pool,), the slot within its block
+    place: NDArray[np.uint16]  # (n_pool,), the seat within its block
     low: NDArray[np.uint16]  # (n_pool,), LAST_CODE - code of the low end, so that both ends are compared alike
     high: NDArray[np.uint16]  # (n_pool,), the code of the high end
     used: NDArray[np.int64]  # (1,), the pool behind this is free
 
 
 class Columns(NamedTuple):
-    """The ends of popular attributes by slot: what the direct method reads."""
+    """The ends of popular attributes by seat: what the direct method reads.
+
+    A free seat is open. (One row per seat would make insertions cheaper, but matches on `full` a fifth slower.)
+    """
 
     column_of_attribute: NDArray[np.int32]  # (n_attributes,), -1 where there is none
-    ends: NDArray[np.uint32]  # (n_blocks, n_columns, BLOCK_SLOTS), low code and, in the upper half, high code; or OPEN
+    ends: NDArray[np.uint32]  # (n_blocks, n_columns, BLOCK_SEATS), low code and, in the upper half, high code; or OPEN
 
 
 class Counts(NamedTuple):
     """How many ends lie where. Two numbers change with an end, and 32 at most tell how many lie below a value."""
 
     ends: NDArray[np.int32]  # (n_attributes, 2, N_PARTS + N_GROUPS), low ends and high ends
-    live: NDArray[np.int64]  # (1,), clauses
+    clauses: NDArray[np.int64]  # (1,), those that have entries, stale ones included
 
 
 class Index(NamedTuple):
@@ -84,6 +85,7 @@ class Index(NamedTuple):
     lists: RowLists
     columns: Columns
     counts: Counts
+    seats: Seats
 
 
 # -- where an interval lies ----------------------------------------------------------------------------------
@@ -107,7 +109,7 @@ def _code(table: TransformTable, a: int, value: float) -> int:
 
 
 @inlined
-def _codes(table: TransformTable, a: int, low: float, high: float) -> tuple[int, int]:
+def codes_of(table: TransformTable, a: int, low: float, high: float) -> tuple[int, int]:
     """Return the codes of an interval's ends."""
     low_code = 0 if low == -np.inf else _code(table, a, low)
     high_code = LAST_CODE if high == np.inf else _code(table, a, high)
@@ -115,7 +117,7 @@ def _codes(table: TransformTable, a: int, low: float, high: float) -> tuple[int,
 
 
 @inlined
-def _row_and_column(tau: int, low_code: int, high_code: int) -> tuple[int, int]:
+def row_and_column(tau: int, low_code: int, high_code: int) -> tuple[int, int]:
     """Return the grid of an interval: formula (3), with y measured like x, both doubled to stay whole.
 
     low + high is twice the middle and high - low twice the half width, and both have one bit more than a code.
@@ -125,7 +127,7 @@ def _row_and_column(tau: int, low_code: int, high_code: int) -> tuple[int, int]:
 
 
 @inlined
-def _list_and_head(grid: Grid, block: int, a: int, row: int) -> tuple[int, int]:
+def list_and_head(grid: Grid, block: int, a: int, row: int) -> tuple[int, int]:
     """Return the list of a row in a block, and the head of its first column."""
     return (
         block * grid.row_start[-1] + grid.row_start[a] + row,
@@ -154,14 +156,15 @@ def count_predicates(clauses: ClauseTable, out_count: NDArray[np.int64]) -> None
 
 
 @kernel
-def count_grids(clauses: ClauseTable, grid: Grid, lists: RowLists) -> None:
+def count_grids(clauses: ClauseTable, index: Index) -> None:
     """Count the intervals of all clauses by grid."""
+    grid, lists = index.grid, index.lists
     for s in range(clauses.start.shape[0]):
         for p in range(clauses.start[s], clauses.stop[s]):
             a = clauses.attribute[p]
-            low_code, high_code = _codes(grid.table, a, clauses.low[p], clauses.high[p])
-            row, column = _row_and_column(grid.rows[a], low_code, high_code)
-            _, head = _list_and_head(grid, s // BLOCK_SLOTS, a, row)
+            low_code, high_code = codes_of(grid.table, a, clauses.low[p], clauses.high[p])
+            row, column = row_and_column(grid.rows[a], low_code, high_code)
+            _, head = list_and_head(grid, index.seats.seat_of_slot[s] // BLOCK_SEATS, a, row)
             lists.head[head + column - row] += np.uint32(1)
 
 
@@ -178,10 +181,10 @@ def lay_out(grid: Grid, lists: RowLists) -> int:
                 last = head + 2 * (tau - row)
                 size = 0
                 for h in range(head, last):
-                    count = _offset(lists, h)
+                    count = offset(lists, h)
                     lists.head[h] = size + count
                     lists.filled[h] = count
-                    size += _room_for(count)
+                    size += room_for(count)
                 lists.head[last] = size
                 i = block * n_rows + grid.row_start[a] + row
                 lists.start[i] = total
@@ -191,249 +194,70 @@ def lay_out(grid: Grid, lists: RowLists) -> int:
 
 
 @kernel
-def fill(clauses: ClauseTable, index: Index) -> None:
-    """Write all entries, columns and counts. Each entry moves its grid's end down, which leaves the start."""
+def fill(clauses: ClauseTable, index: Index, rows: BlockRows) -> None:
+    """Write all entries, columns, counts and bits. Each entry moves its grid's end down, which leaves the start."""
     grid, lists = index.grid, index.lists
     for s in range(clauses.start.shape[0]):
+        if clauses.stop[s] == clauses.start[s]:
+            continue
+        seat = index.seats.seat_of_slot[s]
         for p in range(clauses.start[s], clauses.stop[s]):
             a = clauses.attribute[p]
-            low_code, high_code = _codes(grid.table, a, clauses.low[p], clauses.high[p])
-            row, column = _row_and_column(grid.rows[a], low_code, high_code)
-            i, head = _list_and_head(grid, s // BLOCK_SLOTS, a, row)
+            low_code, high_code = codes_of(grid.table, a, clauses.low[p], clauses.high[p])
+            row, column = row_and_column(grid.rows[a], low_code, high_code)
+            i, head = list_and_head(grid, seat // BLOCK_SEATS, a, row)
             head += column - row
             lists.head[head] -= np.uint32(1)
-            at = lists.start[i] + _offset(lists, head)
-            _write_entry(lists, at, s, low_code, high_code)
-            _write_column(index.columns, s, a, low_code, high_code)
-            _count(index.counts, a, low_code, high_code, 1)
-        index.counts.live[0] += clauses.stop[s] > clauses.start[s]
+            write_entry(lists, lists.start[i] + offset(lists, head), seat, low_code, high_code)
+            note_ends(index, rows, seat, a, low_code, high_code)
+        note_clause(index, rows, seat)
 
 
 @inlined
-def _offset(lists: RowLists, head: int) -> int:
+def note_ends(index: Index, rows: BlockRows, seat: int, a: int, low_code: int, high_code: int) -> None:
+    """Write all that is kept of a predicate beside its entry."""
+    write_column(index.columns, seat, a, low_code, high_code)
+    count_ends(index.counts, a, low_code, high_code, 1)
+    clear_bit(rows.null[seat // BLOCK_SEATS, a], seat % BLOCK_SEATS)
+
+
+@inlined
+def note_clause(index: Index, rows: BlockRows, seat: int) -> None:
+    """Let matches find a clause whose predicates are all written."""
+    set_bit(rows.alive[seat // BLOCK_SEATS], seat % BLOCK_SEATS)
+    index.counts.clauses[0] += 1
+
+
+@inlined
+def offset(lists: RowLists, head: int) -> int:
     # Signed before anything is added: unsigned and signed together make a float.
     return int(np.int64(lists.head[head]))
 
 
 @inlined
-def _room_for(count: int) -> int:
+def room_for(count: int) -> int:
     """Return the room of a grid with so many entries: one hole for eight, rounded."""
     return count + ((count + 4) >> 3)
 
 
 @inlined
-def _write_entry(lists: RowLists, at: int, s: int, low_code: int, high_code: int) -> None:
-    lists.place[at] = s % BLOCK_SLOTS
+def write_entry(lists: RowLists, at: int, seat: int, low_code: int, high_code: int) -> None:
+    lists.place[at] = seat % BLOCK_SEATS
     lists.low[at] = LAST_CODE - low_code
     lists.high[at] = high_code
 
 
 @inlined
-def _write_column(columns: Columns, s: int, a: int, low_code: int, high_code: int) -> None:
+def write_column(columns: Columns, seat: int, a: int, low_code: int, high_code: int) -> None:
     column = columns.column_of_attribute[a]
     if column >= 0:
-        columns.ends[s // BLOCK_SLOTS, column, s % BLOCK_SLOTS] = low_code | (high_code << CODE_BITS)
+        columns.ends[seat // BLOCK_SEATS, column, seat % BLOCK_SEATS] = low_code | (high_code << CODE_BITS)
 
 
 @inlined
-def _write_hole(lists: RowLists, at: int) -> None:
-    """Write an entry that no value matches and no value has for an end."""
-    lists.place[at], lists.low[at], lists.high[at] = HOLE, 0, 0
-
-
-@inlined
-def _move_entry(lists: RowLists, source: int, target: int) -> None:
-    lists.place[target] = lists.place[source]
-    lists.low[target] = lists.low[source]
-    lists.high[target] = lists.high[source]
-
-
-# -- changing ------------------------------------------------------------------------------------------------
-
-
-class Filing(NamedTuple):
-    """The predicates of one clause on their way into the lists."""
-
-    attribute: NDArray[np.int32]
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
-    row_list: NDArray[np.int64]
-    first: NDArray[np.int64]  # the head of the row's first grid
-    head: NDArray[np.int64]  # of the grid
-    last: NDArray[np.int64]  # behind the row's last grid
-
-
-@inlined
-def _file(clauses: ClauseTable, grid: Grid, s: int, filing: Filing) -> int:
-    """Find the grid of each predicate of a clause; return how many there are."""
-    first, block = clauses.start[s], s // BLOCK_SLOTS
-    for p in range(first, clauses.stop[s]):
-        k, a = p - first, clauses.attribute[p]
-        low_code, high_code = _codes(grid.table, a, clauses.low[p], clauses.high[p])
-        row, column = _row_and_column(grid.rows[a], low_code, high_code)
-        i, head = _list_and_head(grid, block, a, row)
-        filing.attribute[k], filing.low[k], filing.high[k] = a, low_code, high_code
-        filing.row_list[k], filing.first[k] = i, head
-        filing.head[k], filing.last[k] = head + column - row, head + 2 * (grid.rows[a] - row)
-    return int(clauses.stop[s] - first)
-
-
-@inlined
-def _fetch(lists: RowLists, filing: Filing, n: int) -> None:
-    """Fetch the grids of a clause all at once: one after the other would mean waiting for each of them."""
-    for k in range(n):
-        prefetch(lists.head, filing.head[k])
-        prefetch(lists.filled, filing.head[k])
-        prefetch(lists.start, filing.row_list[k])
-    for k in range(n):
-        at = _first_hole(lists, lists.start[filing.row_list[k]], filing.head[k])
-        prefetch(lists.place, at)
-        prefetch(lists.low, at)
-        prefetch(lists.high, at)
-
-
-@kernel
-def _new_filing(n_attributes: int) -> Filing:
-    return Filing(
-        np.empty(n_attributes, np.int32),
-        np.empty(n_attributes, np.int64),
-        np.empty(n_attributes, np.int64),
-        np.empty(n_attributes, np.int64),
-        np.empty(n_attributes, np.int64),
-        np.empty(n_attributes, np.int64),
-        np.empty(n_attributes, np.int64),
-    )
-
-
-@kernel
-def insert(clauses: ClauseTable, slots: NDArray[np.int32], index: Index, progress: NDArray[np.int64]) -> bool:
-    """Insert the clauses at `slots` from where `progress` (clauses, predicates) says; False if the pool is full."""
-    lists = index.lists
-    filing = _new_filing(index.grid.rows.shape[0])
-    while progress[0] < slots.shape[0]:
-        s = slots[progress[0]]
-        n = _file(clauses, index.grid, s, filing)
-        _fetch(lists, filing, n)
-        for k in range(progress[1], n):
-            i, head, last = filing.row_list[k], filing.head[k], filing.last[k]
-            found = _bring_hole(lists, lists.start[i], head, last)
-            if not (found or _spread(lists, i, filing.first[k], head, last)):
-                return False
-            at = _first_hole(lists, lists.start[i], head)
-            a, low_code, high_code = filing.attribute[k], filing.low[k], filing.high[k]
-            _write_entry(lists, at, s, low_code, high_code)
-            lists.filled[head] += np.uint16(1)
-            _write_column(index.columns, s, a, low_code, high_code)
-            _count(index.counts, a, low_code, high_code, 1)
-            progress[1] += 1
-        index.counts.live[0] += n > 0
-        progress[0] += 1
-        progress[1] = 0
-    return True
-
-
-@kernel
-def delete(clauses: ClauseTable, slots: NDArray[np.int32], index: Index) -> None:
-    """Take out the clauses at `slots`."""
-    lists = index.lists
-    filing = _new_filing(index.grid.rows.shape[0])
-    for s in slots:
-        place = np.uint16(s % BLOCK_SLOTS)
-        n = _file(clauses, index.grid, s, filing)
-        _fetch(lists, filing, n)
-        for k in range(n):
-            last = _first_hole(lists, lists.start[filing.row_list[k]], filing.head[k]) - 1
-            at = last
-            while lists.place[at] != place:
-                at -= 1
-            # The grid's last entry takes its place.
-            _move_entry(lists, last, at)
-            _write_hole(lists, last)
-            lists.filled[filing.head[k]] -= np.uint16(1)
-            _write_column(index.columns, s, filing.attribute[k], 0, LAST_CODE)
-            _count(index.counts, filing.attribute[k], filing.low[k], filing.high[k], -1)
-        index.counts.live[0] -= n > 0
-
-
-@inlined
-def _has_hole(lists: RowLists, head: int) -> bool:
-    """Say whether the grid at `head` has a hole."""
-    return _offset(lists, head) + int(np.int64(lists.filled[head])) < _offset(lists, head + 1)
-
-
-@inlined
-def _first_hole(lists: RowLists, base: int, head: int) -> int:
-    """Return where in the pool the holes of the grid at `head` begin: they are at its end."""
-    return base + _offset(lists, head) + int(np.int64(lists.filled[head]))
-
-
-@inlined
-def _bring_hole(lists: RowLists, base: int, head: int, last: int) -> bool:
-    """See to it that the grid at `head` has a hole, its own or the nearest to its right; False if there is none."""
-    source = head
-    while source < last and not _has_hole(lists, source):
-        source += 1
-    if source == last:
-        return False
-    for h in range(source, head, -1):
-        # The front entry goes to the back, and what it leaves is the back of the grid before.
-        front = base + _offset(lists, h)
-        back = _first_hole(lists, base, h) if h == source else base + _offset(lists, h + 1) - 1
-        _move_entry(lists, front, back)
-        _write_hole(lists, front)
-        lists.head[h] += np.uint32(1)
-    return True
-
-
-@kernel
-def _spread(lists: RowLists, i: int, first: int, wanted: int, last: int) -> bool:
-    """Move a list to the end of the used pool, with fresh holes and most of them in the grid at `wanted`.
-
-    False, and nothing is done, if the pool is too short for that.
-    """
-    base, new = lists.start[i], lists.used[0]
-    size = 0
-    for h in range(first, last):
-        size += _room_after_move(int(np.int64(lists.filled[h])), h == wanted)
-    if new + size > lists.place.shape[0]:
-        return False
-    offset = 0
-    for h in range(first, last):
-        begin = base + _offset(lists, h)
-        count = int(np.int64(lists.filled[h]))
-        for j in range(count):
-            _move_entry(lists, begin + j, new + offset + j)
-        lists.head[h] = offset
-        offset += _room_after_move(count, h == wanted)
-    lists.head[last] = offset
-    lists.start[i], lists.size[i], lists.used[0] = new, size, new + size
-    return True
-
-
-@inlined
-def _room_after_move(count: int, wanted: bool) -> int:
-    return _room_for(count) + ((count >> 1) + 4 if wanted else 0)
-
-
-@inlined
-def _count(counts: Counts, a: int, low_code: int, high_code: int, step: int) -> None:
+def count_ends(counts: Counts, a: int, low_code: int, high_code: int, step: int) -> None:
     low, high = counts.ends[a, 0], counts.ends[a, 1]
     low[low_code >> (CODE_BITS - COUNT_BITS)] += step
     low[N_PARTS + (low_code >> (CODE_BITS - GROUP_BITS))] += step
     high[high_code >> (CODE_BITS - COUNT_BITS)] += step
     high[N_PARTS + (high_code >> (CODE_BITS - GROUP_BITS))] += step
-
-
-@kernel
-def repack(lists: RowLists, out_lists: RowLists) -> None:
-    """Move all entries to lists with a new pool, without the room that moved lists left behind."""
-    new = 0
-    for i in range(lists.start.shape[0]):
-        old = lists.start[i]
-        for j in range(lists.size[i]):
-            out_lists.place[new + j] = lists.place[old + j]
-            out_lists.low[new + j] = lists.low[old + j]
-            out_lists.high[new + j] = lists.high[old + j]
-        out_lists.start[i] = new
-        new += lists.size[i]
-    out_lists.used[0] = new
