@@ -1,43 +1,25 @@
-"""The progress of a broker on standard error: one live line on a terminal, now and then a line elsewhere."""
+"""The progress of a broker: rates and latencies."""
 
 from __future__ import annotations
 
-import sys
 import time
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from eventsieve.cli._io import say
+from eventsieve.cli._live_line import SECONDS_BETWEEN_LINES, LiveLine
 from eventsieve.elastic.settings import percent
 
 if TYPE_CHECKING:
     from eventsieve.broker.stats import Stats
 
-_SECONDS_BETWEEN_LINES: Final = 5.0
 _SECONDS_BETWEEN_UPDATES: Final = 0.5
 
 
-class BrokerLine:
+class BrokerLine(LiveLine):
     """Shows what happened since it last did."""
 
     def __init__(self) -> None:
-        self._live: Any = None
+        super().__init__()
         self._before: tuple[float, Stats] | None = None
-
-    def __enter__(self) -> BrokerLine:
-        if sys.stderr.isatty():
-            from rich.console import Console
-            from rich.live import Live
-
-            self._live = Live(console=Console(stderr=True), transient=False, refresh_per_second=4)
-            self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._live is not None:
-            self._live.stop()
 
     def show(self, stats: Stats) -> None:
         """Show the rates and latencies since the last line, if it is time for another one."""
@@ -46,14 +28,10 @@ class BrokerLine:
             self._before = (now, stats)
             return
         then, earlier = self._before
-        if now - then < (_SECONDS_BETWEEN_LINES if self._live is None else _SECONDS_BETWEEN_UPDATES):
+        if now - then < (_SECONDS_BETWEEN_UPDATES if self.rewritten else SECONDS_BETWEEN_LINES):
             return
         self._before = (now, stats)
-        text = _line(stats, earlier, now - then)
-        if self._live is not None:
-            self._live.update(text)
-        else:
-            say(text)
+        self.write(_line(stats, earlier, now - then))
 
 
 def _line(stats: Stats, earlier: Stats, seconds: float) -> str:

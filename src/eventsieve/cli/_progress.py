@@ -1,26 +1,23 @@
-"""The progress of a stream on standard error: one live line on a terminal, now and then a line elsewhere."""
+"""The progress of a stream: a line about its last batch, and the sums over all."""
 
 from __future__ import annotations
 
-import sys
 import time
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from eventsieve.cli._io import say
+from eventsieve.cli._live_line import SECONDS_BETWEEN_LINES, LiveLine
 from eventsieve.elastic.audit import Audit
 from eventsieve.elastic.settings import percent
 
 if TYPE_CHECKING:
     from eventsieve.spark.streaming import Progress
 
-_SECONDS_BETWEEN_LINES: Final = 5.0
 
-
-class ProgressLine:
+class ProgressLine(LiveLine):
     """Sums over all batches, and a line about the last one."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.events = self.matches = self.malformed = self.batches = 0
         self.match_seconds = self.busy_seconds = 0.0
         self.version = -1
@@ -29,22 +26,6 @@ class ProgressLine:
         self.audit = Audit()
         self._began = time.monotonic()
         self._said = float("-inf")
-        self._live: Any = None
-
-    def __enter__(self) -> ProgressLine:
-        if sys.stderr.isatty():
-            from rich.console import Console
-            from rich.live import Live
-
-            self._live = Live(console=Console(stderr=True), transient=False, refresh_per_second=4)
-            self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._live is not None:
-            self._live.stop()
 
     def add(self, progress: Progress) -> None:
         """Count a batch and show it."""
@@ -60,12 +41,9 @@ class ProgressLine:
         self.approximate += progress.approximate
         if progress.audit is not None:
             self.audit = Audit.total((self.audit, progress.audit))
-        text = _line(progress)
-        if self._live is not None:
-            self._live.update(text)
-        elif time.monotonic() - self._said >= _SECONDS_BETWEEN_LINES:
+        if self.rewritten or time.monotonic() - self._said >= SECONDS_BETWEEN_LINES:
             self._said = time.monotonic()
-            say(text)
+            self.write(_line(progress))
 
     def summary(self) -> dict[str, Any]:
         """Return the sums as plain values."""
