@@ -114,6 +114,20 @@ def test_each_subscriber_can_have_a_topic(ends: Ends, make_index: MakeIndex) -> 
     assert {name: len(ends.kafka.read(name)) for name in made} == dict.fromkeys(made, 1)
 
 
+def test_a_member_that_the_group_leaves_without_a_partition_is_finished(
+    ends: Ends, make_index: MakeIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eventsieve.broker.kafka.source._SETTLED", 0.5)
+    ends.send([{"n": 1, "price": 70}])
+    with ends.broker(make_index(), source=ends.source(follow=True), unknown="ignore") as first:
+        wait_for(lambda: first.stats().events == 1, "the only partition")
+        with ends.broker(make_index(), unknown="ignore") as second:
+            assert second.wait(60)
+            assert second.stats().events == 0
+        ends.send([{"n": 2, "price": 71}])
+        wait_for(lambda: first.stats().events == 2, "the partition read on")
+
+
 def test_a_group_goes_on_behind_what_it_has_committed(ends: Ends, make_index: MakeIndex) -> None:
     ends.send([{"n": 1, "price": 70}])
     ends.run(make_index(), unknown="ignore")

@@ -8,6 +8,7 @@ after, since the next owner goes on from there.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -41,14 +42,16 @@ _DEFAULTS: Final = {
     "topic.metadata.refresh.interval.ms": 10_000,
 }
 _BEGINNING: Final = -2
+_SETTLED: Final = 10.0
+"""Seconds after which a member without a partition gets none: a rebalance has given the others theirs by then."""
 
 
 class KafkaSource:
     """Topics of a cluster, read by one member of a consumer group.
 
     `start` is where a group begins that has not committed anything yet. Unless `follow`, the source is finished when
-    its partitions are read to the end. Events are `named` by topic, partition and offset, as the Spark pipeline names
-    them, unless their names are in a field.
+    its partitions are read to the end, or when the group has settled and left it none. Events are `named` by topic,
+    partition and offset, as the Spark pipeline names them, unless their names are in a field.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class KafkaSource:
         self._assignments: Assignments | None = None
         self._owned: dict[str, Any] = {}
         self._ended: set[str] = set()
+        self._idle_since: float | None = None  # the group has given us no partition, or taken our last one
         self._paused: set[str] = set()  # with those that have gone: they would come back as they went
         self._kept: list[Message] = []  # came while none was asked for
         self._done: dict[str, int] = {}  # not known to be committed yet
@@ -126,7 +130,11 @@ class KafkaSource:
 
     @property
     def finished(self) -> bool:
-        return not self._follow and not self._kept and bool(self._owned) and self._ended >= self._owned.keys()
+        if self._follow or self._kept:
+            return False
+        if self._owned:
+            return self._ended >= self._owned.keys()
+        return self._idle_since is not None and time.monotonic() - self._idle_since >= _SETTLED
 
     def _stay_alive(self) -> None:
         """Let the group know that this member is alive, and hear of rebalances, without taking messages.
@@ -208,6 +216,7 @@ class KafkaSource:
         if not isinstance(self._start, str):
             self._place_starts(consumer, places)
         self._owned |= {_publisher(place.topic, place.partition): place for place in places}
+        self._idle_since = None if self._owned else time.monotonic()
         assert self._assignments is not None, "a source is opened before it is polled"
         self._assignments.assigned([_publisher(place.topic, place.partition) for place in places])
 
@@ -218,6 +227,7 @@ class KafkaSource:
         unconfirmed = {publisher: self._done[publisher] for publisher in publishers if publisher in self._done}
         self._commit_now({**unconfirmed, **safe})
         self._let_go(publishers)
+        self._idle_since = None if self._owned else time.monotonic()
 
     def _lost(self, consumer: Any, places: Sequence[Any]) -> None:
         publishers = [_publisher(place.topic, place.partition) for place in places]
