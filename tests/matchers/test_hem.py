@@ -73,14 +73,16 @@ def test_a_value_transform_changes_grids_and_not_answers(transform: TransformCho
 
 @pytest.mark.parametrize("way", ["default", "unmatched"])
 def test_slots_beyond_one_block_are_found_and_inserted(way: str) -> None:
+    present = BLOCK_SEATS * 15 // 16
     table = new_table(BLOCK_SEATS + 300, seed=3)
     asked = table.asked.copy()
-    table.asked[BLOCK_SEATS - 100 :] = False
+    table.asked[present:] = False
     first = table.clauses()
     matcher = Hem(**WAYS[way])
-    matcher.build(ClauseTable(*(column[: BLOCK_SEATS - 100] for column in first[:2]), *first[2:]), DOMAINS)
+    matcher.build(ClauseTable(*(column[:present] for column in first[:2]), *first[2:]), DOMAINS)
+    assert matcher.describe()["blocks"] == 1
     table.asked = asked
-    matcher.insert(np.arange(BLOCK_SEATS - 100, BLOCK_SEATS + 300, dtype=np.int32), table.clauses())
+    matcher.insert(np.arange(present, BLOCK_SEATS + 300, dtype=np.int32), table.clauses())
     values = random_values(4, seed=4)
     assert matched(matcher, values) == table.answer(values)
     assert matcher.describe()["blocks"] == 2
@@ -184,7 +186,7 @@ def test_deleted_clauses_leave_their_entries_until_there_are_many_of_them() -> N
 
 
 def test_a_full_block_uses_stale_seats_again_before_there_is_another_block() -> None:
-    n_slots = BLOCK_SEATS
+    n_slots = BLOCK_SEATS * 15 // 16
     table = new_table(n_slots, seed=31)
     matcher = Hem()
     matcher.build(table.clauses(), DOMAINS)

@@ -2,7 +2,7 @@
 
 An insertion writes into its grid's first hole. If there is none, the full grids to the right each move one entry from
 their front to their back, which brings the nearest hole over. (The order within a grid means nothing.) A list without a
-hole near by moves to the end of the pool, where it gets fresh ones.
+hole near by is swept, and if that does not help it moves to the end of the pool, where it gets fresh ones.
 
 A deletion only leaves the clause's seat (`seats.py`). When one seat in sixteen of a block is stale, a sweep over its
 lists turns all their entries into holes. It reads them in the order they lie in memory, where finding those of one
@@ -42,8 +42,8 @@ from eventsieve.model.columns import ClauseTable
 _ONE = np.uint64(1)
 _FARTHEST = 16
 """Grids to the right that are asked for a hole; a list that has none so near gets fresh ones."""
-_STALE_SHARE = 16
-"""A block is swept when there is more than one stale seat for so many with a clause."""
+STALE_SHARE = 16
+"""A block is swept when there is more than one stale seat for so many with a clause; as many seats are spare."""
 FEWEST_STALE = 256
 """So many stale seats a block may have in any case: a sweep costs something for every grid, however few are filled."""
 
@@ -94,6 +94,9 @@ def insert(
             for k in range(progress[1], n):
                 i, head, last = filing.row_list[k], filing.head[k], filing.last[k]
                 found = _bring_hole(lists, lists.start[i], head, last)
+                if not found and seats.n_stale[seat // BLOCK_SEATS]:
+                    _sweep_list(index, seat // BLOCK_SEATS, filing.attribute[k], i, filing.first[k], last)
+                    found = _bring_hole(lists, lists.start[i], head, last)
                 if not (found or _spread(lists, i, filing.first[k], head, last)):
                     return False
                 at = _first_hole(lists, lists.start[i], head)
@@ -224,7 +227,7 @@ def delete(slots: NDArray[np.int32], index: Index, rows: BlockRows) -> None:
             seat = leave_seat(seats, s)
             block = seat // BLOCK_SEATS
             clear_bit(rows.alive[block], seat % BLOCK_SEATS)
-            if seats.n_stale[block] > max(FEWEST_STALE, seats.n_taken[block] // _STALE_SHARE):
+            if seats.n_stale[block] > max(FEWEST_STALE, seats.n_taken[block] // STALE_SHARE):
                 _sweep(index, rows, block)
 
 
@@ -239,17 +242,23 @@ def sweep_all(index: Index, rows: BlockRows) -> None:
 @kernel
 def _sweep(index: Index, rows: BlockRows, block: int) -> None:
     """Turn the entries of a block's stale seats into holes, and make the seats free."""
-    grid, lists, seats = index.grid, index.lists, index.seats
+    grid, seats = index.grid, index.seats
     stale = seats.stale[block]
     for a in range(grid.rows.shape[0]):
         for row in range(grid.rows[a]):
             i, head = list_and_head(grid, block, a, row)
-            for h in range(head, head + 2 * (grid.rows[a] - row)):
-                if lists.filled[h]:
-                    _sweep_grid(index, block, a, lists.start[i], h)
+            _sweep_list(index, block, a, i, head, head + 2 * (grid.rows[a] - row))
         or_row(stale[: rows.null.shape[2]], rows.null[block, a])
     index.counts.clauses[0] -= seats.n_stale[block]
     free_stale(seats, block)
+
+
+@kernel
+def _sweep_list(index: Index, block: int, a: int, i: int, first: int, last: int) -> None:
+    """Turn the stale entries of a list, whose heads are from first to last, into holes."""
+    for head in range(first, last):
+        if index.lists.filled[head]:
+            _sweep_grid(index, block, a, index.lists.start[i], head)
 
 
 @inlined

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from eventsieve.errors import MatcherError
 from eventsieve.matchers.base import Capabilities, Matcher
 from eventsieve.matchers.bop import NullBitsets
-from eventsieve.matchers.hem.changing import delete, insert, repack, sweep_all
+from eventsieve.matchers.hem.changing import STALE_SHARE, delete, insert, repack, sweep_all
 from eventsieve.matchers.hem.plan import GIVEN, MOST_ENUMERATED, NEAR_OPTIMAL, OPTIMAL, make_plans
 from eventsieve.matchers.hem.search import match, new_scratch
 from eventsieve.matchers.hem.seats import BLOCK_SEATS, NOBODY, Seats, no_seats, offer, sit_evenly
@@ -87,7 +87,7 @@ class Hem(Matcher):
                 f" the schema has {self.n_attributes}; use order='near-optimal'"
             )
         self._nulls = NullBitsets(self.n_attributes, BLOCK_SEATS)
-        self._nulls.make_room(self.n_slots)
+        self._nulls.make_room(self.n_slots + self.n_slots // STALE_SHARE)
         predicates = np.zeros(self.n_attributes, np.int64)
         count_predicates(self.clauses, predicates)
         self._chosen_for = int(np.count_nonzero(self.clauses.stop > self.clauses.start))
@@ -223,7 +223,7 @@ class Hem(Matcher):
     def _give_pool(self, in_use: int) -> None:
         """Replace the pool by one of holes, with free pool behind them for lists that move."""
         # Any one list must be able to move. Pages that are never written to cost nothing.
-        size = in_use + max(in_use // 4, 4 * int(self._index.lists.size.max(initial=0)) + 4 * self.tau + 1024)
+        size = in_use + max(in_use // 2, 4 * int(self._index.lists.size.max(initial=0)) + 4 * self.tau + 1024)
         place, ends = np.empty(size, np.uint16), np.empty((2, size), np.uint16)
         place[:in_use] = HOLE
         ends[:, :in_use] = 0
