@@ -6,8 +6,8 @@
 30 seconds of ticks whose rate is that of a trading morning: quiet, the burst of the open, then less and less. The peak
 is 1.2 times what a broker with exact REIN was measured to carry just before. REIN, Ada-REIN, WPA-REIN and Spare-REIN
 get the same events at the same moments, in turns, with the paper's controller (F up to 0.1 % in steps of 0.02 %, 20 ms
-and 15 ms). Everything is real: a broker in this process, and the clock on the wall. Every report is compared with the
-exact answer afterwards: nothing may be missing, and the false share stands beside F.
+and 15 ms). The broker and its time are real: see `lane`. Every report is compared with the exact answer afterwards:
+nothing may be missing, and the false share stands beside F.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SETTINGS = ElasticSettings.parse("max=0.1%,step=0.02%,upper=20ms,lower=15ms,wind
 _OPEN = 9.5 * 3600
 _MORNING = 1.5 * 3600
 _QUIET_LEVEL = 0.4
-_PROBE = 1024
+_PROBE = 512
 _LINES = (("F", "F"), ("measured", "measured_F"))
 
 

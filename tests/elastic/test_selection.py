@@ -113,6 +113,34 @@ def test_what_is_spared_saves_more_time_than_its_checks_take(check: float) -> No
     assert (np.bincount(population.clause[~skipped], minlength=2000) > 0).all(), "a clause without any matches always"
 
 
+def test_a_clause_gives_up_as_many_of_its_widest_as_saves_the_most() -> None:
+    """Against trying all numbers, clause by clause, where a visit costs nothing."""
+    clauses = table(400, seed=11, k=5)
+    population = population_of(clauses, DOMAINS, None, NO_EXACT)
+    unit = UnitCosts(switch=0.0, mark=1.0, check=8.0)
+    skipped = spare_predicates(population, layout(population, clauses), unit).reshape(-1, 5)
+    widths = population.matchability.reshape(-1, 5)
+    seen = set()
+    for width, gone in zip(widths, skipped, strict=True):
+        widest = np.argsort(-width)
+        saved = [0.0] + [(1 - width[widest[:j]]).sum() - 8.0 * np.prod(width[widest[j:]]) for j in range(1, 5)]
+        assert set(np.flatnonzero(gone)) == set(widest[: int(np.argmax(saved))])
+        seen.add(int(gone.sum()))
+    assert len(seen) > 2
+
+
+@pytest.mark.parametrize("check", [0.5, 3.0, 20.0])
+@pytest.mark.parametrize("switch", [0.0, 50.0, 5000.0])
+def test_lists_that_go_together_are_not_dearer_than_what_they_save(check: float, switch: float) -> None:
+    """Each list pays alone; without all of them at once, too many clauses would be left to check."""
+    clauses = table(3000, seed=12, k=5)
+    population = population_of(clauses, DOMAINS, None, NO_EXACT)
+    unit = UnitCosts(check=check, switch=switch)
+    exact = Skips(spare_predicates(population, layout(population, clauses), unit), np.zeros(15_000, np.bool_))
+    before, after = (work_of(population, skips, BLOCK, 10, 3000) for skips in (Skips.nothing(population), exact))
+    assert gain(before, after, unit) >= 0.0
+
+
 def test_dear_checks_leave_predicates_in_the_index() -> None:
     clauses = table(2000, seed=5)
     population = population_of(clauses, DOMAINS, None, NO_EXACT)
