@@ -20,6 +20,7 @@ _FIRST = np.uint64(0x9E3779B97F4A7C15)
 _SECOND = np.uint64(0xBF58476D1CE4E5B9)
 _THIRD = np.uint64(0x94D049BB133111EB)
 _HALF = np.uint64(32)
+_ONE = np.uint64(1)
 
 
 class Rows(NamedTuple):
@@ -63,6 +64,26 @@ def _equal(rows: Rows, one: int, other: int, length: int) -> bool:
     return same
 
 
+@inlined
+def _home(rows: Rows, start: int, stop: int, buckets: NDArray[np.int32]) -> np.uint64:
+    """Return the bucket where the search for a clause begins."""
+    return _hash(rows, start, stop) & np.uint64(buckets.shape[0] - 1)
+
+
+@inlined
+def _after(at: np.uint64, buckets: NDArray[np.int32]) -> np.uint64:
+    """Return the bucket where it goes on."""
+    return (at + _ONE) & np.uint64(buckets.shape[0] - 1)
+
+
+@inlined
+def _find(held: int, at: np.uint64, buckets: NDArray[np.int32]) -> np.uint64:
+    """Return the first bucket from `at` on that holds a class, or EMPTY."""
+    while buckets[at] != held:
+        at = _after(at, buckets)
+    return at
+
+
 @kernel
 def hash_clauses(rows: Rows, start: NDArray[np.int64], stop: NDArray[np.int64], out_hash: NDArray[np.uint64]) -> None:
     """Hash the predicates of each clause."""
@@ -85,11 +106,10 @@ def find_classes(
 
     `buckets` has a power of two of places, at most half of them taken when all is done.
     """
-    last = np.uint64(buckets.shape[0] - 1)
     n_fresh = 0
     for i in range(start.shape[0]):
         length = stop[i] - start[i]
-        at = _hash(rows, start[i], stop[i]) & last
+        at = _home(rows, start[i], stop[i], buckets)
         while True:
             k = buckets[at]
             if k == EMPTY:
@@ -100,7 +120,7 @@ def find_classes(
                 break
             if class_stop[k] - class_start[k] == length and _equal(rows, class_start[k], start[i], length):
                 break
-            at = (at + np.uint64(1)) & last
+            at = _after(at, buckets)
         out_class[i] = k
     return n_fresh
 
@@ -114,12 +134,9 @@ def enter_classes(
     buckets: NDArray[np.int32],
 ) -> None:
     """Put classes, which are known to differ, into empty buckets."""
-    last = np.uint64(buckets.shape[0] - 1)
     for k in classes:
-        at = _hash(rows, class_start[k], class_stop[k]) & last
-        while buckets[at] != EMPTY:
-            at = (at + np.uint64(1)) & last
-        buckets[at] = k
+        home = _home(rows, class_start[k], class_stop[k], buckets)
+        buckets[_find(EMPTY, home, buckets)] = k
 
 
 @kernel
@@ -132,18 +149,15 @@ def forget_classes(
 ) -> None:
     """Take classes out of the buckets; later ones of the same run move up, so that no search ends too early."""
     last = np.uint64(buckets.shape[0] - 1)
-    one = np.uint64(1)
     for k in classes:
-        hole = _hash(rows, class_start[k], class_stop[k]) & last
-        while buckets[hole] != k:
-            hole = (hole + one) & last
+        hole = _find(k, _home(rows, class_start[k], class_stop[k], buckets), buckets)
         at = hole
         while True:
-            at = (at + one) & last
+            at = _after(at, buckets)
             other = buckets[at]
             if other == EMPTY:
                 break
-            home = _hash(rows, class_start[other], class_stop[other]) & last
+            home = _home(rows, class_start[other], class_stop[other], buckets)
             # It may move to the hole unless its home lies behind the hole.
             if ((at - home) & last) >= ((at - hole) & last):
                 buckets[hole] = other
