@@ -57,6 +57,15 @@ def _write_candidates(clauses: ClauseTable, shape: Shape, slots: NDArray[np.int3
             out.cell[i] = cell_of_interval(shape, a, clauses.low[p], clauses.high[p], shape.n_cells)
 
 
+@inlined
+def _predicate_on(candidates: Candidates, k: int, attribute: int) -> int:
+    """Return the predicate of candidate k on an attribute, or -1 if it has none."""
+    for i in range(candidates.start[k], candidates.start[k + 1]):
+        if candidates.attribute[i] == attribute:
+            return i
+    return -1
+
+
 @kernel
 def refine(
     candidates: Candidates,
@@ -73,10 +82,8 @@ def refine(
     """
     lowest, highest = np.inf, -np.inf
     for k in order:
-        p = clauses.start[slots[k]]
-        while clauses.attribute[p] != attribute:
-            p += 1
-        i = candidates.start[k] + p - clauses.start[slots[k]]
+        i = _predicate_on(candidates, k, attribute)
+        p = clauses.start[slots[k]] + i - candidates.start[k]
         candidates.cell[i] = cell_of_interval(shape, attribute, clauses.low[p], clauses.high[p], scale)
         lowest, highest = min(lowest, clauses.low[p]), max(highest, clauses.high[p])
     return bool(lowest < highest)
@@ -139,10 +146,7 @@ def _vote(
 def _agree(candidates: Candidates, order: NDArray[np.int32], attribute: int, ballot: Ballot) -> None:
     """Let every candidate that has a predicate on the attribute move by it."""
     for k in order:
-        ballot.vote[k] = -1
-        for i in range(candidates.start[k], candidates.start[k + 1]):
-            if candidates.attribute[i] == attribute:
-                ballot.vote[k] = attribute
+        ballot.vote[k] = attribute if _predicate_on(candidates, k, attribute) >= 0 else -1
 
 
 @kernel
@@ -191,9 +195,7 @@ def move(
             order[n_stay] = k
             n_stay += 1
             continue
-        i = candidates.start[k]
-        while candidates.attribute[i] != attribute:
-            i += 1
+        i = _predicate_on(candidates, k, attribute)
         ballot.cell[k] = candidates.cell[i]
         out_size[candidates.cell[i]] += 1
         ballot.moved[n_moved] = k
