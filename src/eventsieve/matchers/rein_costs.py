@@ -7,6 +7,7 @@ cause one kind of work each, and the difference is that kind's cost. It takes ab
 from __future__ import annotations
 
 import time
+from statistics import median
 from typing import Final
 
 import numpy as np
@@ -20,6 +21,7 @@ from eventsieve.model.columns import ClauseTable, Domains, EventColumns
 _BLOCKS: Final = 8
 _ATTRIBUTES: Final = 400
 _REPEATS: Final = 7
+_TURNS: Final = 11
 _EVENTS: Final = 8
 _LEAST: Final = 1e-3
 _FAILS: Final = 0.9
@@ -83,9 +85,17 @@ def full_events(values: NDArray[np.float64]) -> EventColumns:
 def nanoseconds_per_event(index: Rein, events: EventColumns) -> float:
     """Return the least processor time of several runs over a batch, per event."""
     index.match_batch(events)
-    times = []
-    for _ in range(_REPEATS):
-        begin = time.thread_time_ns()
-        index.match_batch(events)
-        times.append(time.thread_time_ns() - begin)
-    return min(times) / max(1, events.start.size - 1)
+    return min(_spent(index, events) for _ in range(_REPEATS)) / max(1, events.start.size - 1)
+
+
+def relative_time(index: Rein, other: Rein, events: EventColumns) -> float:
+    """Return what part of another index's time this one takes: the median of turns, since a busy machine has moods."""
+    index.match_batch(events)
+    other.match_batch(events)
+    return median(_spent(index, events) / max(1, _spent(other, events)) for _ in range(_TURNS))
+
+
+def _spent(index: Rein, events: EventColumns) -> int:
+    begin = time.thread_time_ns()
+    index.match_batch(events)
+    return time.thread_time_ns() - begin

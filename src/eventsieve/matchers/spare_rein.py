@@ -23,7 +23,7 @@ from eventsieve.elastic.precision import Budget
 from eventsieve.elastic.selection import Layout, spare_predicates, unchecked_predicates
 from eventsieve.elastic.skips import Mask, Skips
 from eventsieve.matchers.base import Capabilities
-from eventsieve.matchers.rein_costs import nanoseconds_per_event
+from eventsieve.matchers.rein_costs import relative_time
 from eventsieve.matchers.skipped_lists import SkippedLists
 from eventsieve.matchers.skipping import TABLE_3, SkippingRein
 from eventsieve.model.columns import EventColumns
@@ -75,5 +75,4 @@ class SpareRein(SkippingRein):
         return quick.plan if _EXACT in self._prepared else super()._empty_plan()
 
     def _is_quicker(self, lists: SkippedLists) -> bool:
-        events = self._timed_events()
-        return nanoseconds_per_event(lists, events) < _WORTH * nanoseconds_per_event(self, events)
+        return relative_time(lists, self, self._timed_events()) < _WORTH
