@@ -16,6 +16,7 @@ from eventsieve.model.report import LoadReport, LoadWarning
 from eventsieve.model.schema import Schema
 from eventsieve.subscriptions import Subscriptions
 from eventsieve.subscriptions.loading import add_rows
+from eventsieve.subscriptions.rows import Rows
 
 
 class Refusal(NamedTuple):
@@ -68,7 +69,7 @@ def _compiled(schema: Schema, rows: pa.Table) -> tuple[Subscriptions, list[Refus
     report = LoadReport("the catalog")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LoadWarning)  # the caller says what was refused
-        add_rows(subscriptions, range(len(rows)), ids, texts, report)
+        add_rows(subscriptions, Rows(range(len(rows)), ids, texts), report)
     return subscriptions, [Refusal(problem.line, ids[problem.line], problem.reason) for problem in report.problems]
 
 

@@ -1,19 +1,57 @@
-"""Checks on subscriptions that come as flat arrays, all at once."""
+"""Subscriptions that come as flat arrays: checked, ordered and coded all at once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from eventsieve.errors import DataError, SchemaError
+from eventsieve.model.codes import Codes
+from eventsieve.model.columns import flat
+from eventsieve.model.events import check_offsets, code_positions
 from eventsieve.model.ids import Id, checked_id
 from eventsieve.model.schema import Schema
+from eventsieve.model.types import Text
 
 
-def sort_by_attribute(schema: Schema, start: NDArray[np.int64], columns: list[NDArray[Any]]) -> None:
+def checked_columns(
+    schema: Schema, start: ArrayLike, attribute: ArrayLike, low: ArrayLike, high: ArrayLike
+) -> tuple[NDArray[np.int64], list[NDArray[Any]]]:
+    """Return where subscriptions begin, and their predicates as attribute, low and high, by rising attribute."""
+    offsets = flat(start, np.int64)
+    # Copies, because they are sorted and coded in place.
+    columns: list[NDArray[Any]] = [
+        np.array(attribute, np.int32),
+        np.array(low, np.float64),
+        np.array(high, np.float64),
+    ]
+    check_offsets(offsets, *columns)
+    _sort_by_attribute(schema, offsets, columns)
+    _check_bounds(schema, offsets, columns)
+    return offsets, columns
+
+
+def code_texts(
+    schema: Schema, columns: list[NDArray[Any]], texts: Mapping[str, Sequence[str]] | None, codes: Codes
+) -> None:
+    """Replace positions in `texts` by codes, in place."""
+    attribute, low, high = columns
+    for a, kind in enumerate(schema.types):
+        if not isinstance(kind, Text):
+            continue
+        at = np.flatnonzero(attribute == a)
+        if at.size and np.any(low[at] != high[at]):
+            raise DataError(
+                f"attribute {schema.names[a]!r} is text: its low and high must be the same position in texts"
+            )
+        if at.size:
+            low[at] = high[at] = code_positions(schema, a, low[at], texts, codes)
+
+
+def _sort_by_attribute(schema: Schema, start: NDArray[np.int64], columns: list[NDArray[Any]]) -> None:
     """Order each subscription's predicates by attribute, in place, and refuse an attribute that stands there twice."""
     attribute = columns[0]
     if attribute.size and not (attribute.min() >= 0 and attribute.max() < len(schema)):
@@ -39,7 +77,7 @@ def sort_by_attribute(schema: Schema, start: NDArray[np.int64], columns: list[ND
         )
 
 
-def check_bounds(schema: Schema, start: NDArray[np.int64], columns: list[NDArray[Any]]) -> None:
+def _check_bounds(schema: Schema, start: NDArray[np.int64], columns: list[NDArray[Any]]) -> None:
     attribute, low, high = columns
     bad = np.flatnonzero(~((low <= high) & (low < np.inf) & (high > -np.inf)))
     if bad.size:

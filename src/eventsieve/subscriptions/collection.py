@@ -8,36 +8,33 @@ parsed again when a person asks; nothing else is a Python object per subscriptio
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from os import PathLike, fspath
+from os import PathLike
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from eventsieve.errors import DataError, SchemaError, suggestion
+from eventsieve.errors import DataError, SchemaError
 from eventsieve.language import compile_filter, parse, to_text
 from eventsieve.model.clause import Bound, Clause
 from eventsieve.model.codes import Codes
-from eventsieve.model.columns import ClauseTable, Domains, flat
+from eventsieve.model.columns import ClauseTable, Domains
 from eventsieve.model.condition import Condition, from_bounds
-from eventsieve.model.events import check_offsets, code_positions
 from eventsieve.model.growing import GrowingArray
 from eventsieve.model.ids import Id, Ids, checked_id
-from eventsieve.model.jsonl import Source, read_objects, source_name
+from eventsieve.model.jsonl import Source, source_name
 from eventsieve.model.report import LoadReport
 from eventsieve.model.residuals import ResidualTable
 from eventsieve.model.schema import Schema
 from eventsieve.model.texts import Texts
-from eventsieve.model.types import Text
-from eventsieve.subscriptions.arrays import check_bounds, checked_ids, sort_by_attribute
+from eventsieve.subscriptions.arrays import checked_columns, checked_ids, code_texts
+from eventsieve.subscriptions.domains import domains_of
 from eventsieve.subscriptions.loading import add_rows
 from eventsieve.subscriptions.recoding import in_codes_of
+from eventsieve.subscriptions.rows import jsonl_rows, read_parquet, table_rows
+from eventsieve.subscriptions.runs import claim, rows_of, squeezed
 from eventsieve.subscriptions.storage import restored, stored
-
-_WIDEST: Final = 1e300
-_NARROWEST: Final = 1e-200
-"""Ends and widths of domains stay between these, so that no arithmetic on them overflows or vanishes."""
 
 _WASTE: Final = 1 << 16
 """Predicates of removed clauses that are left lying before the table is packed."""
@@ -147,23 +144,7 @@ class Subscriptions:
 
     def domains(self) -> Domains:
         """Return finite ends per attribute: as declared, else as far as the finite bounds of all clauses reach."""
-        n_attributes = len(self.schema)
-        low, high = np.full(n_attributes, np.inf), np.full(n_attributes, -np.inf)
-        for ends in (self._low.view, self._high.view):
-            finite = np.isfinite(ends)
-            np.minimum.at(low, self._attribute.view[finite], ends[finite])
-            np.maximum.at(high, self._attribute.view[finite], ends[finite])
-        for a, kind in enumerate(self.schema.types):
-            declared_low, declared_high = kind.domain()
-            low[a] = declared_low if declared_low is not None else low[a]
-            high[a] = declared_high if declared_high is not None else high[a]
-        low = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high, 0.0))
-        high = np.where(np.isfinite(high), high, low)
-        # Ends and width must be ordinary numbers: a cell's width is a share of them.
-        low, high = np.clip(low, -_WIDEST, _WIDEST), np.clip(high, -_WIDEST, _WIDEST)
-        least = np.maximum(_NARROWEST, np.maximum(np.abs(low), np.abs(high)) * 1e-12)
-        high = np.where(high - low > least, high, low + np.maximum(1.0, np.abs(low) * 1e-9))
-        return Domains(low, high)
+        return domains_of(self.schema, self.table())
 
     def nbytes(self) -> int:
         """Return the bytes of the clause table."""
@@ -246,18 +227,11 @@ class Subscriptions:
 
     def _squeeze(self) -> None:
         """Move the predicates of all clauses together. Clauses that share theirs go on sharing them."""
-        held = np.flatnonzero(self._stop.view > self._start.view)
-        start, place = np.unique(self._start.view[held], return_inverse=True)
-        length = np.zeros(start.size, np.int64)
-        length[place] = (self._stop.view - self._start.view)[held]
-        source = rows_of(start, length)
+        source, start, stop = squeezed(self._start.view, self._stop.view)
         # New arrays, since a fork may share the old ones.
         for name in ("_attribute", "_low", "_high"):
             setattr(self, name, GrowingArray(getattr(self, name).view[source]))
-        ends = np.cumsum(length)
-        # A free slot, or one that asks for nothing, stays empty.
-        self._start.view[:] = self._stop.view[:] = 0
-        self._start.view[held], self._stop.view[held] = (ends - length)[place], ends[place]
+        self._start.view[:], self._stop.view[:] = start, stop
         self._dead_predicates = 0
 
     def fork(self) -> Subscriptions:
@@ -295,17 +269,9 @@ class Subscriptions:
         text attribute are equal positions in `texts[name]`. Without ids, the numbers 0, 1, 2, ... are the ids.
         """
         subs = cls(schema)
-        offsets = flat(start, np.int64)
-        # Copies, because they are sorted and coded in place.
-        columns: list[NDArray[Any]] = [
-            np.array(attribute, np.int32),
-            np.array(low, np.float64),
-            np.array(high, np.float64),
-        ]
-        n_subs = check_offsets(offsets, *columns)
-        sort_by_attribute(schema, offsets, columns)
-        check_bounds(schema, offsets, columns)
-        subs._code_texts(columns, texts)
+        offsets, columns = checked_columns(schema, start, attribute, low, high)
+        code_texts(schema, columns, texts, subs.codes)
+        n_subs = offsets.size - 1
         if ids is not None:
             subs.ids_by_slot = Ids.from_values(checked_ids(ids, n_subs))
         else:
@@ -336,42 +302,16 @@ class Subscriptions:
     @classmethod
     def from_parquet(cls, schema: Schema, path: str | PathLike[str], strict: bool = False) -> Subscriptions:
         """Take subscriptions from a Parquet file or folder with the columns `id` and `filter`."""
-        import pyarrow.parquet as pq
-
-        try:
-            table = pq.read_table(fspath(path), columns=["id", "filter"])
-        except (OSError, pa.ArrowException) as cause:
-            raise DataError(f"cannot read subscriptions from {fspath(path)}: {cause}") from cause
-        return cls.from_arrow(schema, table, strict)
+        return cls.from_arrow(schema, read_parquet(path), strict)
 
     def add_jsonl(self, source: Source, strict: bool = False) -> LoadReport:
         """Add subscriptions from JSON lines; return what was added and what was left out, and why."""
         report = LoadReport(source_name(source))
-        lines, ids, texts = [], [], []
-        for line, row in read_objects(source, report):
-            more = sorted(set(row) - {"id", "filter"})
-            text = row.get("filter")
-            if more:
-                report.reject(line, row.get("id"), f"unknown field {more[0]!r}{suggestion(more[0], ('id', 'filter'))}")
-            elif text is not None and not isinstance(text, str):
-                report.reject(line, row.get("id"), f"a filter is a text, not {text!r} ({type(text).__name__})")
-            else:
-                lines.append(line)
-                ids.append(row.get("id"))
-                texts.append(text)
-        return add_rows(self, lines, ids, pa.array(texts, pa.large_string()), report, strict)
+        return add_rows(self, jsonl_rows(source, report), report, strict)
 
     def add_arrow(self, table: pa.Table, strict: bool = False) -> LoadReport:
         """Add subscriptions from a table with the columns `id` and `filter`."""
-        for name in ("id", "filter"):
-            if name not in table.column_names:
-                raise SchemaError(f"the table has no column {name!r}; its columns are {', '.join(table.column_names)}")
-        try:
-            texts = table["filter"].cast(pa.large_string()).combine_chunks()
-        except pa.ArrowInvalid as cause:
-            raise SchemaError(f"the column 'filter' holds {table['filter'].type}, not texts") from cause
-        lines = range(1, table.num_rows + 1)
-        return add_rows(self, lines, table["id"].to_pylist(), texts, LoadReport("the given table"), strict)
+        return add_rows(self, table_rows(table), LoadReport("the given table"), strict)
 
     # -- storing -----------------------------------------------------------------------------------------
 
@@ -446,8 +386,8 @@ class Subscriptions:
         length = clauses.stop - clauses.start
         picked = rows_of(clauses.start, length)
         # Free slots and free clauses are claimed in step, so that each clause stands at its subscription's slot.
-        slots = _claim(self._free_slots, self.n_slots, len(ids))
-        at = _claim(self._free_clauses, len(self._start), len(ids))
+        slots = claim(self._free_slots, self.n_slots, len(ids))
+        at = claim(self._free_clauses, len(self._start), len(ids))
         n_before = self.n_slots
         self._first_clause.resize(max(self.n_slots, int(slots.max(initial=-1)) + 1), -1)
         for column in (self._start, self._stop, self._subscription_of_clause, self._next_clause):
@@ -479,30 +419,6 @@ class Subscriptions:
             taken.append(self.clauses_of(self.put(id, others._texts.get(slot), clauses)))
         return np.concatenate([np.empty(0, np.int32), *taken])
 
-    def _code_texts(self, columns: list[NDArray[Any]], texts: Mapping[str, Sequence[str]] | None) -> None:
-        attribute, low, high = columns
-        for a, kind in enumerate(self.schema.types):
-            if not isinstance(kind, Text):
-                continue
-            at = np.flatnonzero(attribute == a)
-            if at.size and np.any(low[at] != high[at]):
-                raise DataError(
-                    f"attribute {self.schema.names[a]!r} is text: its low and high must be the same position in texts"
-                )
-            if at.size:
-                low[at] = high[at] = code_positions(self.schema, a, low[at], texts, self.codes)
-
-
-def rows_of(start: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the positions of many runs, end to end."""
-    return np.repeat(start - (np.cumsum(length) - length), length) + np.arange(length.sum())
-
 
 def _growing(dtype: Any) -> GrowingArray:
     return GrowingArray(np.empty(0, dtype))
-
-
-def _claim(free: list[int], size: int, count: int) -> NDArray[np.int32]:
-    """Take `count` slots: free ones first, then new ones behind the `size` there are."""
-    reused = [free.pop() for _ in range(min(count, len(free)))]
-    return np.concatenate([np.array(reused, np.int32), np.arange(size, size + count - len(reused), dtype=np.int32)])

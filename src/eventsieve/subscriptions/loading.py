@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -15,24 +15,19 @@ from eventsieve.model.clause import Clause
 from eventsieve.model.columns import ClauseTable
 from eventsieve.model.ids import Id
 from eventsieve.model.report import LoadReport
+from eventsieve.subscriptions.rows import Rows
 
 if TYPE_CHECKING:
     from eventsieve.subscriptions.collection import Subscriptions
 
 
-def add_rows(
-    subs: Subscriptions,
-    lines: Sequence[int],
-    ids: Sequence[Any],
-    texts: pa.LargeStringArray,
-    report: LoadReport,
-    strict: bool = False,
-) -> LoadReport:
+def add_rows(subs: Subscriptions, rows: Rows, report: LoadReport, strict: bool = False) -> LoadReport:
     """Add subscriptions by rows; what is wrong with a row is reported under its line.
 
     All are compiled before the first is added, so a strict load that fails has changed nothing.
     """
-    row_of_id = _rows_with_new_ids(subs, lines, ids, texts, report)
+    row_of_id = _rows_with_new_ids(subs, rows, report)
+    lines, _, texts = rows
     ids = list(row_of_id)
     if len(ids) < len(lines):
         kept = list(row_of_id.values())
@@ -60,10 +55,9 @@ def add_rows(
     return report
 
 
-def _rows_with_new_ids(
-    subs: Subscriptions, lines: Sequence[int], ids: Sequence[Any], texts: pa.LargeStringArray, report: LoadReport
-) -> dict[Id, int]:
+def _rows_with_new_ids(subs: Subscriptions, rows: Rows, report: LoadReport) -> dict[Id, int]:
     """Return the ids that are acceptable and new and have a text at all, with their rows."""
+    lines, ids, texts = rows
     row_of: dict[Id, int] = {}
     present = texts.is_valid().to_numpy(zero_copy_only=False) if texts.null_count else np.ones(len(texts), bool)
     for row, given in enumerate(ids):
