@@ -185,7 +185,7 @@ class SkippingRein(Rein):
             lists = SkippedLists.made(
                 self, self._describe_plan(share, budget, population, skipped), population, skipped
             )
-            if trial is None:
+            if trial is None or not skipped.skipped.any():
                 return lists
             measured, error = self._measured_share(lists, trial)
             lists.plan = replace(lists.plan, measured_share=measured, measured_error=error)
