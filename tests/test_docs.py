@@ -66,7 +66,8 @@ def test_python_blocks_run_and_give_what_their_comments_say(page: Path, capsys: 
                 exec(compile(source, str(page), "exec"), names)
                 continue
             value = eval(compile(source, str(page), "eval"), names)
-            said = lines[statement.end_lineno - 1].encode()[statement.end_col_offset :].decode()  # type: ignore[operator]
+            assert statement.end_lineno is not None, "what was parsed has an end"
+            said = lines[statement.end_lineno - 1].encode()[statement.end_col_offset :].decode()
             if "#" in said:
                 assert value == ast.literal_eval(said.partition("#")[2].strip()), source
 

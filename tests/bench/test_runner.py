@@ -1,7 +1,9 @@
 """The runner checks before it times, and records all that a reader needs."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,9 +21,9 @@ PROMISED = {
 }  # fmt: skip
 
 
-def plan(**changes: object) -> Plan:
-    settings = {"events": 30, "batch": 8, "checked_events": 4, "seed": 2, **changes}
-    return Plan(standard("full", n=400), (Entry("simple"),), **settings)  # type: ignore[arg-type]
+def plan(**changes: Any) -> Plan:
+    settings: dict[str, Any] = {"events": 30, "batch": 8, "checked_events": 4, "seed": 2, **changes}
+    return Plan(standard("full", n=400), (Entry("simple"),), **settings)
 
 
 def test_a_record_has_every_promised_field(tmp_path: Path) -> None:
@@ -80,10 +82,10 @@ def repeat_one(event_start: np.ndarray, slots: np.ndarray) -> tuple[np.ndarray, 
     ("lie", "complaint"), [(lose_one, "are lost"), (invent_one, "are false"), (repeat_one, "reported twice")]
 )
 def test_a_matcher_that_lies_is_found_out_and_not_timed(
-    monkeypatch: pytest.MonkeyPatch, lie: object, complaint: str
+    monkeypatch: pytest.MonkeyPatch, lie: Callable[..., object], complaint: str
 ) -> None:
     honest = Matcher._match_part
-    monkeypatch.setattr(Matcher, "_match_part", lambda self, events: lie(*honest(self, events)))  # type: ignore[operator]
+    monkeypatch.setattr(Matcher, "_match_part", lambda self, events: lie(*honest(self, events)))
     (record,) = run(plan())
     assert record.checked is False
     assert complaint in (record.problem or "")

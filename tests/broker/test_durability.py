@@ -219,6 +219,7 @@ def test_after_kill_9_nothing_that_was_acknowledged_is_lost_and_order_is_kept(tm
         begun = count()
         command = [sys.executable, "-c", PROGRAM, str(tmp_path), str(begun), "1000000"]
         process = subprocess.Popen(command, stderr=subprocess.PIPE)
+        # Called before the loop goes on, so it sees the variables of this round.
         wait_for(lambda: count() >= begun + 200 or process.poll() is not None, "publications", 120)  # noqa: B023
         assert process.poll() is None, process.stderr.read() if process.stderr else ""
         os.kill(process.pid, signal.SIGKILL)

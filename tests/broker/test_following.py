@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -128,8 +127,8 @@ def test_an_unreadable_catalog_does_not_stop_the_broker(catalog: Catalog, monkey
 
 def test_an_elastic_broker_has_plans_for_every_version(catalog: Catalog) -> None:
     settings = ElasticSettings.parse("max=10%,step=5%")
-    sample: Callable[[Any], Any] = lambda index: [{"price": n, "volume": n} for n in range(100)]  # noqa: E731
-    broker = Broker.of_catalog(catalog, elastic=settings, sample=sample)
+    sample = [{"price": n, "volume": n} for n in range(100)]
+    broker = Broker.of_catalog(catalog, elastic=settings, sample=lambda index: sample)
     assert broker.engine.index.matcher.name == "spare-rein"
     with broker:
         catalog.remove(7)

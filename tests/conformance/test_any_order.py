@@ -124,4 +124,4 @@ def test_any_order(setting: Setting) -> None:
     Machine.setting = setting
     # A tenth of a profile's examples: each is a whole history, and this runs for every matcher and setting.
     fewer = settings(settings(), max_examples=max(8, settings().max_examples // 10), stateful_step_count=25)
-    run_state_machine_as_test(Machine, settings=fewer)  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(Machine, settings=fewer)  # type: ignore[no-untyped-call]  # Hypothesis has no type for it

@@ -59,7 +59,7 @@ def test_any_order_with_repetitions(matcher: str) -> None:
         setting = Shared(matcher, ())
 
     fewer = settings(settings(), max_examples=max(3, settings().max_examples // 30), stateful_step_count=15)
-    run_state_machine_as_test(Machine, settings=fewer)  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(Machine, settings=fewer)  # type: ignore[no-untyped-call]  # Hypothesis has no type for it
 
 
 class Repeated:

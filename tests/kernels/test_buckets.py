@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -53,22 +54,22 @@ def emptied(clauses: ClauseTable, gone: np.ndarray) -> ClauseTable:
 @pytest.mark.parametrize("make", [Rein, ReinO])
 @pytest.mark.parametrize("n_cells", [1, 5, 40])
 @pytest.mark.parametrize("batch", [1, 7, 400])
-def test_changes_in_place_equal_a_fresh_build(make: type[ReinIndex], n_cells: int, batch: int) -> None:
+def test_changes_in_place_equal_a_fresh_build(make: Callable[..., ReinIndex], n_cells: int, batch: int) -> None:
     clauses = random_clauses(300, 3, seed=n_cells)
     rng = np.random.default_rng(batch)
-    matcher = make(buckets=n_cells)  # type: ignore[call-arg]
+    matcher = make(buckets=n_cells)
     gone = np.flatnonzero(rng.random(300) < 0.5).astype(np.int32)
     matcher.build(emptied(clauses, gone), domains(3))
     for _ in range(3):
         for part in np.array_split(rng.permutation(gone), max(1, gone.size // batch)):
             matcher.insert(part, clauses)
-        whole = make(buckets=n_cells)  # type: ignore[call-arg]
+        whole = make(buckets=n_cells)
         whole.build(clauses, domains(3))
         assert contents(matcher) == contents(whole)
         gone = np.flatnonzero(rng.random(300) < 0.5).astype(np.int32)
         for part in np.array_split(rng.permutation(gone), max(1, gone.size // batch)):
             matcher.delete(part)
-        rest = make(buckets=n_cells)  # type: ignore[call-arg]
+        rest = make(buckets=n_cells)
         rest.build(emptied(clauses, gone), domains(3))
         assert contents(matcher) == contents(rest)
         for name in ("alive", "null"):

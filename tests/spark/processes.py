@@ -26,6 +26,7 @@ class Command:
     """An `eventsieve` command in a process group of its own."""
 
     def __init__(self, folder: Path, *words: str) -> None:
+        # Open for as long as the command runs.
         self._out, self._err = open(folder / "stdout", "w"), open(folder / "stderr", "w")  # noqa: SIM115
         self.folder = folder
         environment = dict(os.environ, SPARK_LOCAL_IP="127.0.0.1")

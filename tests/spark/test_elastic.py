@@ -220,6 +220,7 @@ def test_plans_follow_the_catalog_and_off_is_exact(spark: SparkSession, catalog:
             edit.add(5000 + progress.batch, "a0 >= 0")
 
     heard = market._heard
+    # A method is replaced, to listen in.
     market._heard = lambda progress: (heard(progress), change(progress))[0]  # type: ignore[method-assign]
     market.run()
     assert [progress.false_positive for progress in market.heard] == [0.0, 0.0, 0.04]

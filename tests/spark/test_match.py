@@ -90,7 +90,7 @@ def test_what_does_not_fit_is_said_before_anything_runs(frame: DataFrame, spark:
     with pytest.raises(es.SchemaError, match="every column is an attribute"):
         match(frame.drop("event_id"), index)
     with pytest.raises(es.DataError, match="output is one of"):
-        match(frame, index, output="rows")  # type: ignore[arg-type]
+        match(frame, index, output="rows")  # type: ignore[arg-type]  # a wrong one is meant
     with pytest.raises(es.MatcherError, match="built with 'simple'"):
         match(frame, index, "rein", key="event_id")
     with pytest.raises(es.SnapshotError, match="does not exist"):

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,9 @@ class World:
     def batches(self) -> int:
         return len(list((self.folder / "out").glob("batch_id=*")))
 
+    def has_batches(self, count: int) -> bool:
+        return self.batches() >= count
+
     def results(self) -> list[tuple[str, int, int]]:
         table = pads.dataset(self.folder / "out", format="parquet", partitioning="hive").to_table()
         columns = (table.column(name).to_pylist() for name in ("event_id", "subscription_id", "catalog_version"))
@@ -83,9 +87,9 @@ def _placed(folder: Path, word: str) -> str:
 
 def test_a_driver_killed_three_times_loses_nothing_and_repeats_nothing(world: World) -> None:
     for _ in range(3):
-        done = world.batches()
+        enough = world.batches() + 3
         command = world.start()
-        command.wait_for(lambda done=done: world.batches() >= done + 3, "three more batches")  # type: ignore[misc]
+        command.wait_for(partial(world.has_batches, enough), "three more batches")
         command.kill()
     last = world.start("--until-empty")
     assert last.finish() == 0, last.errors()
@@ -113,7 +117,7 @@ def test_a_killed_executor_does_not_end_the_stream(world: World) -> None:
 def test_a_catalog_changed_from_outside_is_followed_version_by_version(world: World) -> None:
     command = world.start("--until-empty")
     for number in range(4):
-        command.wait_for(lambda number=number: world.batches() > 4 * number, "more batches")  # type: ignore[misc]
+        command.wait_for(partial(world.has_batches, 4 * number + 1), "more batches")
         with world.catalog.edit() as edit:
             edit.add(2000 + number, f"price > {10 * number}")
             edit.remove(number)

@@ -42,7 +42,7 @@ def test_what_fails_changes_nothing() -> None:
         (lambda: subs.add("", "x > 0.1"), "an id is an integer or a non-empty text"),
         (lambda: subs.add(True, "x > 0.1"), "an id is an integer"),
         (lambda: subs.add(2**64, "x > 0.1"), "fits into 64 bits"),
-        (lambda: subs.add("c", None), "a filter is a text, not None"),  # type: ignore[arg-type]
+        (lambda: subs.add("c", None), "a filter is a text, not None"),  # type: ignore[arg-type]  # None is meant
         (lambda: subs.replace("z", "x > 0.1"), "no subscription has the id 'z'"),
         (lambda: subs.replace("a", "y > 0.1"), "no attribute"),
         (lambda: subs.remove("z"), "no subscription has the id 'z'"),

@@ -40,6 +40,7 @@ from eventsieve.model.condition import (
     Or,
     Predicate,
     Regexp,
+    Value,
 )
 from eventsieve.model.schema import Schema
 from eventsieve.model.types import AttributeType, Bool, Text
@@ -190,8 +191,8 @@ class Normaliser:
     def values(self, condition: Predicate, attribute: int, kind: AttributeType) -> IntervalSet:
         """Return the values for which a predicate is true."""
 
-        def number(value: object, operator: str) -> float:
-            return matched_number(kind, attribute, value, operator, self.codes)  # type: ignore[arg-type]
+        def number(value: Value, operator: str) -> float:
+            return matched_number(kind, attribute, value, operator, self.codes)
 
         match condition:
             case Flag():

@@ -53,7 +53,7 @@ def connector_missing() -> SparkError:
 
 def check_connector(spark: SparkSession) -> None:
     """Raise SparkError if a session cannot load the connector."""
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from py4j.protocol import Py4JError
 
     jvm: Any = spark._jvm
     try:

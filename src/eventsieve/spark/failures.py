@@ -39,7 +39,7 @@ def reason_in(text: str) -> str:
 @contextmanager
 def clear_errors() -> Iterator[None]:
     """Turn an error that a worker raised on purpose back into itself, and any other of Spark's into one sentence."""
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:

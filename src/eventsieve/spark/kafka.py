@@ -81,7 +81,7 @@ class KafkaCluster:
     def __init__(
         self, spark: SparkSession, brokers: str, settings: Mapping[str, str], patience: int = _PATIENCE
     ) -> None:
-        from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+        from py4j.protocol import Py4JJavaError
 
         check_reachable(brokers)
         check_connector(spark)
