@@ -183,18 +183,3 @@ def publish(broker: Broker, events: Events, due: NDArray[np.float64], clock: Own
             broker.publish_batch(events.part(number, number + 1), ids=[number])
         done = stop
     return late
-
-
-def carried(index: es.Index, events: Events) -> float:
-    """Return the events per second that leave a broker whose queue is never empty."""
-    clock = OwnClock()
-    subscriber = Subscriber(len(events), clock)
-    broker = Broker(index, batch=BATCH, queue=4 * BATCH, clock=clock)
-    broker.attach(subscriber, everything=True, when_full="block")
-    with broker:
-        clock.watch("worker 0")
-        for number in range(len(events)):
-            broker.publish_batch(events.part(number, number + 1), ids=[number])
-        broker.drain()
-    came = np.sort(subscriber.came)
-    return (came.size - BATCH) / float(came[-1] - came[BATCH - 1])
