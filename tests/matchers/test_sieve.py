@@ -1,4 +1,4 @@
-"""What sieve promises beyond conformance: rows come back as they were, blocks are skipped, every path is exact."""
+"""What sieve promises beyond conformance: rows come back as they were, blocks are passed over, every path is exact."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import pytest
 
 import eventsieve as es
 from eventsieve.errors import MatcherError
-from eventsieve.matchers.sieve.layout import NONE
+from eventsieve.matchers.sieve import matcher as sieve_matcher
+from eventsieve.matchers.sieve.lines import LINE_WORDS
+from eventsieve.matchers.sieve.matcher import Sieve
+from eventsieve.matchers.sieve.order import BLOCK
 from eventsieve.workload import Workload, standard
 from tests.conformance.definition import matching_pairs
 
@@ -18,10 +21,27 @@ def small(name: str, n: int, **settings: Any) -> Workload:
     return standard(name, n=n, **settings)
 
 
+def built(workload: Workload, **params: Any) -> es.Index:
+    return es.build(workload.subscriptions(seed=1), matcher="sieve", **params)
+
+
+def sieve_of(index: es.Index) -> Sieve:
+    assert isinstance(index.matcher, Sieve)
+    return index.matcher
+
+
 def pairs(index: es.Index, workload: Workload, n_events: int) -> set[tuple[int, int]]:
-    matches = index.match_batch(workload.events(n_events, seed=3))
-    found = list(zip(matches.event.tolist(), matches.ids.tolist(), strict=True))
+    """Match events one by one and together, and return what both ways found."""
+    together = index.match_batch(workload.events(n_events, seed=3))
+    found = list(zip(together.event.tolist(), together.ids.tolist(), strict=True))
     assert len(found) == len(set(found))
+    columns = workload.event_arrays(n_events, seed=3)
+    for e in range(min(n_events, 5)):
+        begin, end = columns.start[e], columns.start[e + 1]
+        one = es.Events.from_arrays(
+            workload.schema(), np.array([0, end - begin]), columns.attribute[begin:end], columns.value[begin:end]
+        )
+        assert sorted(index.match_batch(one).ids.tolist()) == sorted(id for event, id in found if event == e)
     return set(found)
 
 
@@ -45,40 +65,81 @@ def truth(workload: Workload, n_events: int) -> set[tuple[int, int]]:
 )
 @pytest.mark.parametrize("params", [{}, {"cells": 2}, {"rare": 3}], ids=str)
 def test_every_way_to_finish_is_exact(workload: Workload, params: dict[str, Any]) -> None:
-    """Checked in the table, cleared by lists or certain from the rows: the matches are those of the definition."""
-    index = es.build(workload.subscriptions(seed=1), matcher="sieve", **params)
-    assert pairs(index, workload, 30) == truth(workload, 30)
+    """Checked, or certain from the rows: the matches are those of the definition."""
+    assert pairs(built(workload, **params), workload, 30) == truth(workload, 30)
 
 
-def test_removing_restores_the_rows() -> None:
-    """After clauses came and went, rows and lists hold nothing of them."""
-    workload = small("bop", 500)
-    index = es.build(workload.subscriptions(seed=1), matcher="sieve")
+@pytest.mark.parametrize("n_events", [1, 8, 9, 130, 600])
+def test_any_number_of_events_at_a_time(n_events: int) -> None:
+    """Hulls are compared event by event or for all together, and rows until none or few are left: all the same."""
+    workload = small("bop", 2500, d=10, k=4, m=8)
+    assert pairs(built(workload), workload, n_events) == truth(workload, n_events)
+
+
+def test_certain_matches_are_known_where_events_match_much() -> None:
+    """Rows have a second line on `full`, none on `bop`, and none where whole numbers have cells of their own."""
+    lines = {
+        name: sieve_of(built(small(name, 2000))).arrays()["bits"].shape[2] // LINE_WORDS
+        for name in ("full", "bop", "gem")
+    }
+    assert lines == {"full": 2, "bop": 1, "gem": 1}
+
+
+@pytest.mark.parametrize("name", ["bop", "full"])
+def test_removing_restores_the_rows(name: str) -> None:
+    """After clauses came and went, rows hold nothing of them."""
+    workload = small(name, 500)
+    index = built(workload)
     before = {name: array.copy() for name, array in index.matcher.arrays().items()}
-    start, attribute, low, high = small("bop", 200).subscription_arrays(seed=2)
+    start, attribute, low, high = small(name, 200).subscription_arrays(seed=2)
     ids = np.arange(1000, 1200)
     index.extend(es.Subscriptions.from_arrays(workload.schema(), start, attribute, low, high, ids=ids))
     index.remove_many(ids.tolist())
     after = index.matcher.arrays()
-    for name in ("rows", "alive", "null", "ends_cell_start"):
-        assert np.array_equal(before[name], after[name]), name
+    for array in ("bits", "alive"):
+        n_blocks = before[array].shape[0]
+        assert np.array_equal(before[array], after[array][:n_blocks]), array
+    assert not after["alive"][before["alive"].shape[0] :].any()
 
 
-def test_clauses_with_the_same_attributes_share_blocks() -> None:
-    """Clauses are sorted by attributes, so whole blocks ask for one that an event may lack."""
-    workload = small("bop", 20_000, d=12, k=3, m=6, width=0.1)
-    shared = es.build(workload.subscriptions(seed=1), matcher="sieve").matcher.arrays()["shared"]
-    n_blocks = -(-20_000 // 512)
-    assert (shared.reshape(-1, shared.shape[-1])[:n_blocks] != NONE).any(axis=1).sum() > n_blocks // 2
+def test_similar_clauses_share_blocks() -> None:
+    """Most blocks have attributes in common, and an event looks into few of them."""
+    index = built(small("bop", 20_000, d=12, k=3, m=6, width=0.1))
+    assert index.describe()["blocks_looked_into"] < 0.4
 
 
-def test_order_is_kept_where_events_match_much() -> None:
-    """With many matches per event slots stay in order, and so do the results of an event."""
-    workload = small("full", 5000)
-    matches = es.build(workload.subscriptions(seed=1), matcher="sieve").match_batch(workload.events(4, seed=3))
-    for e in range(4):
-        slots = matches.slots[matches.event_start[e] : matches.event_start[e + 1]]
-        assert (np.diff(slots) > 0).all()
+def test_newcomers_do_not_spoil_arranged_blocks() -> None:
+    """A freed place among similar clauses stays free, so their hull stays as narrow as it was."""
+    workload = small("bop", 4 * BLOCK, d=12, k=3, m=6, width=0.1)
+    index = built(workload)
+    before = index.matcher.arrays()["hull"][:4].copy()
+    index.remove_many(range(400))
+    start, attribute, low, high = small("bop", 400, d=12, k=3, m=6).subscription_arrays(seed=2)
+    ids = np.arange(10_000, 10_400)
+    index.extend(es.Subscriptions.from_arrays(workload.schema(), start, attribute, low, high, ids=ids))
+    assert np.array_equal(index.matcher.arrays()["hull"][:4], before)
+    assert sieve_of(index)._positions.n_tail == 400
+
+
+def test_a_long_tail_is_arranged_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What came one after the other is put beside what is like it, and found as before."""
+    monkeypatch.setattr(sieve_matcher, "_LONGEST_TAIL", 2 * BLOCK)
+    workload = small("bop", 9000, d=10, k=3, m=8, width=0.1)
+    start, attribute, low, high = workload.subscription_arrays(seed=1)
+
+    def some(first: int, stop: int) -> es.Subscriptions:
+        begin, end = start[first], start[stop]
+        part = (start[first : stop + 1] - begin, attribute[begin:end], low[begin:end], high[begin:end])
+        return es.Subscriptions.from_arrays(workload.schema(), *part, ids=np.arange(first, stop))
+
+    index = es.build(some(0, 7000), matcher="sieve")
+    for first in range(7000, 9000, 250):
+        index.extend(some(first, first + 250))
+        index.remove_many(range(first, first + 100))
+        index.extend(some(first, first + 100))
+    assert sieve_of(index)._positions.n_arranged > 7000
+    assert sieve_of(index)._positions.n_tail <= 2 * BLOCK
+    assert pairs(index, workload, 20) == truth(workload, 20)
 
 
 def test_growth_builds_anew_and_stays_exact() -> None:
@@ -93,6 +154,19 @@ def test_growth_builds_anew_and_stays_exact() -> None:
         index.extend(es.Subscriptions.from_arrays(workload.schema(), *part, ids=ids))
     assert index.matcher.describe()["attributes_with_rows"] == workload.d
     assert pairs(index, workload, 10) == truth(workload, 10)
+
+
+def test_a_tie_of_codes_is_settled_by_exact_bounds() -> None:
+    """Values closer to a bound than codes can tell are still on the right side of it."""
+    schema = es.Schema({"a": es.Float(0, 1)})
+    bounds = np.array([0.5, np.nextafter(0.5, 1), 0.5 + 1e-9, 0.5 - 1e-9])
+    subscriptions = es.Subscriptions.from_arrays(
+        schema, np.arange(5), np.zeros(4, np.int32), bounds, np.ones(4), ids=np.arange(4)
+    )
+    index = es.build(subscriptions, matcher="sieve")
+    values = np.array([0.5, np.nextafter(0.5, 1), 0.5 - 1e-10])
+    found = index.match_batch(es.Events.from_arrays(schema, np.arange(4), np.zeros(3, np.int32), values))
+    assert [sorted(ids) for ids in found] == [[0, 3], [0, 1, 3], [3]]
 
 
 def test_a_misleading_first_event_costs_only_time() -> None:

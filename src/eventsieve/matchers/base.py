@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eventsieve.errors import MatcherError
+from eventsieve.matchers.scratch import borrowed
 from eventsieve.model.columns import ClauseTable, Domains, EventColumns, slice_events
 
 if TYPE_CHECKING:
@@ -257,17 +258,15 @@ class Matcher(ABC):
     def _match_part(self, events: EventColumns) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Match all events, in as many rounds as the room for results asks for."""
         n_events = events.start.shape[0] - 1
+        if n_events == 1:
+            return self._match_one(events)
         counts = np.zeros(n_events, np.int64)
         pieces: list[NDArray[np.int32]] = []
         done = 0
-        room = self.n_slots + (max(_FIRST_ROOM, self._expected_matches(events)) if n_events > 1 else 0)
+        room = self.n_slots + (max(_FIRST_ROOM, self._expected_matches(events)) if n_events else 0)
         while done < n_events:
             out_slots = np.empty(max(room, 1), np.int32)
-            reached = self._match_events(events, done, counts, out_slots)
-            if reached <= done:
-                raise MatcherError(
-                    f"matcher {self.name!r} made no progress at event {done}; this is a bug, please report it"
-                )
+            reached = self._progress(events, done, counts, out_slots)
             used = int(counts[done:reached].sum())
             # A small result must not keep a large block alive.
             pieces.append(out_slots[:used] if used * 2 > out_slots.size else out_slots[:used].copy())
@@ -277,6 +276,24 @@ class Matcher(ABC):
         event_start = np.zeros(n_events + 1, np.int64)
         np.cumsum(counts, out=event_start[1:])
         return event_start, pieces[0] if len(pieces) == 1 else np.concatenate([np.empty(0, np.int32), *pieces])
+
+    def _match_one(self, events: EventColumns) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Match one event. The room for all that it could match is lent: it takes longer to make than to use."""
+        event_start = np.zeros(2, np.int64)
+        with borrowed("matches", max(self.n_slots, 1), np.int32) as out_slots:
+            self._progress(events, 0, event_start[1:], out_slots)
+            return event_start, out_slots[: event_start[1]].copy()
+
+    def _progress(
+        self, events: EventColumns, done: int, out_count: NDArray[np.int64], out_slots: NDArray[np.int32]
+    ) -> int:
+        """Match events from `done` on; return the first that was not matched, which must be a later one."""
+        reached = self._match_events(events, done, out_count, out_slots)
+        if reached <= done:
+            raise MatcherError(
+                f"matcher {self.name!r} made no progress at event {done}; this is a bug, please report it"
+            )
+        return reached
 
 
 def join_results(

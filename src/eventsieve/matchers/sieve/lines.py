@@ -20,28 +20,34 @@ if TYPE_CHECKING:
 
     def and_four_lines(
         rows: NDArray[np.uint64], first: int, second: int, third: int, fourth: int, out: NDArray[np.uint64], at: int
-    ) -> None: ...
+    ) -> np.uint64: ...
 
 else:
+    _WORD = ir.IntType(64)
+    _LINE = ir.VectorType(_WORD, LINE_WORDS)
 
     @intrinsic
     def and_four_lines(
         typing_context: Any, rows: Any, first: Any, second: Any, third: Any, fourth: Any, out: Any, at: Any
     ) -> Any:
-        """AND the eight words of `rows` from each of four indexes on into out[at : at + 8]; both are flat."""
+        """AND the eight words of `rows` from each of four indexes on into out[at : at + 8]; both are flat.
+
+        Return zero if no bit is left, and something else if there are some.
+        """
 
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            line = ir.VectorType(ir.IntType(64), LINE_WORDS).as_pointer()
-
             def pointer(array: int, index: int) -> Any:
                 data = context.make_array(signature.args[array])(context, builder, arguments[array]).data
-                return builder.bitcast(builder.gep(data, [arguments[index]]), line)
+                return builder.bitcast(builder.gep(data, [arguments[index]]), _LINE.as_pointer())
 
             lines = [builder.load(pointer(0, index), align=8) for index in (1, 2, 3, 4)]
             target = pointer(5, 6)
             pairs = builder.and_(builder.and_(lines[0], lines[1]), builder.and_(lines[2], lines[3]))
-            builder.store(builder.and_(builder.load(target, align=8), pairs), target, align=8)
-            return context.get_dummy_value()
+            left = builder.and_(builder.load(target, align=8), pairs)
+            builder.store(left, target, align=8)
+            folding = ir.FunctionType(_WORD, [_LINE])
+            fold = builder.module.declare_intrinsic(f"llvm.vector.reduce.or.v{LINE_WORDS}i64", (), folding)
+            return builder.call(fold, [left])
 
         index = types.intp
-        return types.void(rows, index, index, index, index, out, index), emit
+        return types.uint64(rows, index, index, index, index, out, index), emit

@@ -1,7 +1,8 @@
-"""Sieve: rows of bits by attribute and value cell, ANDed in pages that stay in the cache, then made exact.
+"""Sieve: similar clauses in blocks that are passed over by their bounds, and rows of bits by value cell within them.
 
-Ours. `layout.py` has the rows, `positions.py` the order of clauses, `ends.py` the ends of predicates, `search.py` the
-matching. docs/matchers/sieve.md tells the idea, the cost model, and what was tried.
+Ours. `order.py` has the order of clauses, `positions.py` where they stand, `layout.py` the rows, `predicates.py` what
+makes survivors exact, `events.py` and `search.py` the matching. docs/matchers/sieve.md tells the idea, the cost model,
+and what was tried.
 """
 
 from __future__ import annotations
@@ -13,63 +14,64 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eventsieve._kernels.bitset import ALL_ONES
-from eventsieve._kernels.buckets import BLOCK_SLOTS, BucketRule
+from eventsieve._kernels.packed import whole_apart
+from eventsieve.errors import MatcherError
 from eventsieve.matchers.base import Capabilities, Matcher
-from eventsieve.matchers.sieve.ends import Ends
+from eventsieve.matchers.scratch import borrowed
 from eventsieve.matchers.sieve.layout import (
-    FINE,
     NONE,
-    PAGE,
-    PAGE_BLOCKS,
-    PAGE_WORDS,
-    SHARED,
     Attributes,
-    Pages,
-    copy_in_order,
+    Rows,
     enter_clauses,
-    keep_shared,
-    mark_rare,
-    matches_many,
     n_rows,
-    note_shared,
+    note_ends,
+    note_hulls,
+    open_hulls,
     remove_clauses,
-    sorted_by_attributes,
+    share_passed,
 )
+from eventsieve.matchers.sieve.lines import LINE_WORDS
+from eventsieve.matchers.sieve.order import BLOCK, match_rate, put_in_order
 from eventsieve.matchers.sieve.positions import Positions
-from eventsieve.matchers.sieve.search import Found, SieveIndex, gather, match
+from eventsieve.matchers.sieve.predicates import PredicatePool
+from eventsieve.matchers.sieve.search import BITS_AT_ONCE, Found, SieveIndex, gather, match
 from eventsieve.matchers.transforms import check_transform, table_arrays, table_for, table_from
-from eventsieve.model.columns import ClauseTable, EventColumns, flat
-from eventsieve.model.transform import TransformChoice
+from eventsieve.model.columns import EventColumns, flat
+from eventsieve.model.transform import TransformChoice, TransformTable
 
 _MOST_CELLS: Final = 256
 _LEAST_CELLS: Final = 4
 _RARE: Final = 100
 """An attribute that fewer than one in so many clauses ask for has no rows."""
+_MOST_ATTRIBUTES: Final = (1 << 16) - 2
+_MANY_MATCHES: Final = 0.006
+"""The share of clauses that events match, above which it pays to know of certain ones."""
+_SAMPLE: Final = 1 << 14
 _MOST_EVENTS: Final = 2048
-"""Events that pass through the sieve together: their results for eight pages take 4 KB each."""
-
+"""Events that pass through the sieve together."""
+_LONGEST_TAIL: Final = 64 * BLOCK
+"""Clauses that stand in the order they came, before they are arranged too."""
 _MOST_EXPECTED: Final = 1 << 26
 """Matches that room is made for at once."""
 
 
 class Sieve(Matcher):
     name = "sieve"
-    summary = "rows of bits by value cell, ANDed in cached pages; ours"
+    summary = "similar clauses in blocks, rows of bits by value cell; ours"
     capabilities = Capabilities(paper="ours", transforms=True, shares_batch=True)
 
+    _transform_table: TransformTable
+    _apart: NDArray[np.bool_]
+    """Per attribute, different whole numbers have different codes."""
     _positions: Positions
-    _rule: BucketRule
     _attributes: Attributes
-    _rare_attributes: NDArray[np.int32]
-    _pages: Pages
-    _null: NDArray[np.uint64]
-    """Per chunk and rare attribute, the positions that do not ask for it."""
-    _ends: Ends
+    _rows: Rows
+    _predicates: PredicatePool
     _built: int
-    """Clauses that the order and the rows were chosen for."""
+    """Clauses that the rows were chosen for."""
 
     def __init__(
-        self, *, memory: int = 280, cells: int | None = None, rare: int = _RARE, transform: TransformChoice = "linear"
+        self, *, memory: int = 200, cells: int | None = None, rare: int = _RARE, transform: TransformChoice = "linear"
     ) -> None:
         if memory < 1:
             raise ValueError(f"memory is a number of bytes per clause from 1 on, not {memory}")
@@ -85,50 +87,59 @@ class Sieve(Matcher):
     # -- building and changing -------------------------------------------------------------------------------
 
     def _build(self) -> None:
-        self._positions = self._chosen_positions()
-        row_attribute = self._attributes_with_rows()
-        n_cells = self._choose_cells(int((row_attribute != NONE).sum()))
-        self._rule = BucketRule(table_for(self, self.transform), n_cells * FINE, False, False)
-        self._take_attributes(
-            row_attribute,
-            np.full((self.n_attributes, n_cells), -np.inf),
-            np.full((self.n_attributes, n_cells), np.inf),
-        )
-        self._make_empty()
-        self._positions.look_up(self.clauses, slice(None))
-        self._add_pages()
-        table = self._table_to_build_from()
-        everyone = np.arange(len(self._positions), dtype=np.int32)
-        enter_clauses(self._rule, table, everyone, self._attributes, self._pages)
-        note_shared(table, self._pages)
-        self._ends.build(table, self._null.shape[0])
-        mark_rare(table, everyone, self._attributes, False, self._null)
-        self._built = len(self._positions)
+        if self.n_attributes > _MOST_ATTRIBUTES:
+            raise MatcherError(
+                f"sieve takes up to {_MOST_ATTRIBUTES} attributes, not {self.n_attributes}; use 'simple'"
+            )
+        self._take_table(table_for(self, self.transform))
+        used = np.flatnonzero(self.clauses.stop > self.clauses.start).astype(np.int32)
+        pool = PredicatePool.of(self._transform_table, self.clauses, used)
+        order = np.arange(used.size, dtype=np.int32)
+        put_in_order(pool.arrays, self.n_attributes, order)
+        self._predicates = pool.in_order(order)
+        self._positions = Positions(used[order], self.n_slots, n_arranged=used.size // BLOCK * BLOCK)
+        self._choose_rows(used)
+        self._add_blocks()
+        self._enter_from(0)
+        self._built = used.size
 
     def _insert(self, slots: NDArray[np.int32]) -> None:
-        if len(self._positions) + slots.size > 2 * self._built + PAGE:
-            # The order of clauses and the choice of rows were made for half as many.
+        if 2 * (len(self._positions) + slots.size) > 3 * self._built + 2 * BLOCK:
+            # Attributes and cells were chosen for fewer clauses, and removed ones have left gaps.
             self._build()
             return
         positions = self._positions.give(slots, self.n_slots)
-        self._positions.look_up(self.clauses, positions)
-        self._add_pages()
-        table = self._table()
-        enter_clauses(self._rule, table, positions, self._attributes, self._pages)
-        keep_shared(table, positions, self._pages)
-        self._ends.insert(table, positions)
-        mark_rare(table, positions, self._attributes, False, self._null)
+        self._add_blocks()
+        self._predicates.insert(self._transform_table, self.clauses, slots, positions)
+        note_ends(self._transform_table, self.clauses, slots, self._apart, self._attributes)
+        enter_clauses(self._predicates.arrays, positions, self._attributes, self._rows)
+        self._rows.hull[positions // BLOCK] = open_hulls(1, self.n_attributes)
+        if self._positions.n_tail > _LONGEST_TAIL:
+            self._arrange_tail()
 
     def _delete(self, slots: NDArray[np.int32]) -> None:
-        table = self._table()
         positions = self._positions.take_back(slots)
-        remove_clauses(self._rule, table, positions, self._attributes, self._pages)
-        self._ends.delete(table, positions)
-        mark_rare(table, positions, self._attributes, True, self._null)
-        self._positions.look_up(self.clauses, positions)
+        remove_clauses(self._predicates.arrays, positions, self._attributes, self._rows)
+        self._predicates.delete(positions)
 
-    def _rebind(self) -> None:
-        self._positions.look_up(self.clauses, slice(None))
+    def _arrange_tail(self) -> None:
+        """Put similar clauses of the tail side by side."""
+        first = self._positions.n_arranged
+        order = self._positions.tail()
+        put_in_order(self._predicates.arrays, self.n_attributes, order)
+        self._predicates.arrange(order, first)
+        self._positions.arrange(order, (first + order.size) // BLOCK * BLOCK)
+        bits, alive, hull = self._rows
+        n_kept = first // BLOCK
+        self._rows = Rows(bits[:n_kept], alive[:n_kept], hull[:n_kept])
+        self._add_blocks()
+        self._enter_from(first)
+
+    def _enter_from(self, first: int) -> None:
+        """Write the clauses from the first position of a block on into rows that know nothing of them."""
+        positions = np.arange(first, len(self._positions), dtype=np.int32)
+        enter_clauses(self._predicates.arrays, positions, self._attributes, self._rows)
+        note_hulls(self._predicates.arrays, first // BLOCK, self.n_attributes, self._rows.hull)
 
     # -- matching --------------------------------------------------------------------------------------------
 
@@ -159,155 +170,137 @@ class Sieve(Matcher):
         out_slots: NDArray[np.int32],
     ) -> int:
         """Match some events side by side; return the number of matches, or -1 if there is no room for them."""
-        n_chunks = self._null.shape[0]
-        # The matches of one event are found in their order. Those of several are put in order afterwards.
-        room = out_slots if together == 1 else np.empty(out_slots.shape[0], np.int32)
-        found = Found(room, np.empty(n_chunks * together + 1, np.int64))
-        if not match(index, events, first, together, found):
-            return -1
-        if together == 1:
-            out_count[first] = found.start[-1]
-            return int(found.start[-1])
-        return int(gather(found, together, n_chunks, out_count[first:], out_slots))
+        room = out_slots.shape[0] + BITS_AT_ONCE
+        with borrowed("found", room, np.int32) as slots, borrowed("found", room, np.uint16) as numbers:
+            found = Found(slots, numbers)
+            n_matches = match(index, events, first, together, found)
+            if n_matches < 0:
+                return -1
+            if together == 1:
+                out_count[first] = n_matches
+                out_slots[:n_matches] = slots[:n_matches]
+            else:
+                gather(found, n_matches, together, out_count[first:], out_slots)
+        return int(n_matches)
 
     def _expected_matches(self, events: EventColumns) -> int:
         """Match the first event to learn how much room the others need."""
         n_events = int(events.start.shape[0]) - 1
         count = np.zeros(1, np.int64)
-        self._match_together(self._index(), events, 0, 1, count, np.empty(self.n_slots, np.int32))
+        with borrowed("matches", self.n_slots, np.int32) as out_slots:
+            self._match_together(self._index(), events, 0, 1, count, out_slots)
         return min(2 * n_events * int(count[0]), _MOST_EXPECTED)
 
     # -- keeping ---------------------------------------------------------------------------------------------
 
     def _arrays(self) -> Mapping[str, NDArray[Any]]:
-        attributes = self._attributes
+        attributes = self._attributes._asdict()
         return {
-            "shape": np.array([self._n_cells, self._built, self._positions.in_order], np.int64),
-            "row_attribute": attributes.row_attribute,
-            "highest_low": attributes.highest_low,
-            "lowest_high": attributes.lowest_high,
-            "null": self._null,
-            **self._pages._asdict(),
+            "shape": np.array([attributes.pop("n_cells"), self._built], np.int64),
+            **attributes,
+            **self._rows._asdict(),
+            **self._predicates.arrays._asdict(),
             **self._positions.arrays(),
-            **self._ends.arrays(),
-            **table_arrays(self._rule.table),
+            **table_arrays(self._transform_table),
         }
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        n_cells, self._built, in_order = arrays["shape"].tolist()
-        self._rule = BucketRule(table_from(arrays), n_cells * FINE, False, False)
-        self._take_attributes(
+        n_cells, self._built = arrays["shape"].tolist()
+        self._take_table(table_from(arrays))
+        self._attributes = Attributes(
+            n_cells,
             flat(arrays["row_attribute"], np.int32),
+            flat(arrays["attribute_of_row"], np.int32),
             flat(arrays["highest_low"], np.float64),
             flat(arrays["lowest_high"], np.float64),
+            flat(arrays["whole"], np.bool_),
         )
-        self._positions = Positions.restored(arrays, self.n_slots, bool(in_order))
-        self._positions.look_up(self.clauses, slice(None))
-        self._make_empty()
-        self._pages = Pages(
-            flat(arrays["alive"], np.uint64), flat(arrays["rows"], np.uint64), flat(arrays["shared"], np.int16)
+        self._rows = Rows(
+            flat(arrays["bits"], np.uint64), flat(arrays["alive"], np.uint64), flat(arrays["hull"], np.uint16)
         )
-        self._null = flat(arrays["null"], np.uint64)
-        self._ends.restore(arrays)
+        self._positions = Positions.restored(arrays, self.n_slots)
+        self._predicates = PredicatePool(flat(arrays["code"], np.uint16), flat(arrays["span"], np.int32))
 
     def _describe(self) -> dict[str, Any]:
         return {
-            "cells": self._n_cells,
-            "attributes_with_rows": self._attributes.n_row_attributes,
-            "pages": self._pages.alive.shape[0],
-            "row_bytes": self._pages.rows.nbytes,
+            "cells": self._attributes.n_cells,
+            "attributes_with_rows": self._attributes.attribute_of_row.size,
+            "blocks": self._rows.hull.shape[0],
+            "blocks_looked_into": round(share_passed(self._rows.hull), 4),
+            "row_bytes": self._rows.bits.nbytes,
         }
 
     # -- inside ----------------------------------------------------------------------------------------------
 
     def _index(self) -> SieveIndex:
         return SieveIndex(
-            self._rule,
+            self._transform_table,
+            self._apart,
             self._attributes,
-            self._pages,
-            self._ends.lists,
-            self._rare_attributes,
-            self._null,
-            self._table(),
+            self._rows,
+            self._predicates.arrays,
             self._positions.slot_of_position,
-            self._positions.in_order,
+            self.clauses,
         )
 
-    @property
-    def _n_cells(self) -> int:
-        return self._rule.n_cells // FINE
+    def _take_table(self, table: TransformTable) -> None:
+        self._transform_table = table
+        self._apart = whole_apart(table)
 
-    def _table(self) -> ClauseTable:
-        return self._positions.table(self.clauses)
-
-    def _table_to_build_from(self) -> ClauseTable:
-        """Return the table by position, with predicates in that order too."""
-        if self._positions.in_order:
-            return self.clauses
-        table = self._table()
-        ordered = ClauseTable(
-            np.empty_like(table.start),
-            np.empty_like(table.stop),
-            np.empty_like(table.attribute),
-            np.empty_like(table.low),
-            np.empty_like(table.high),
-        )
-        copy_in_order(table, ordered)
-        return ordered
-
-    def _chosen_positions(self) -> Positions:
-        """Sort clauses for quick skipping or, where there is much to list, leave them in order."""
-        if matches_many(self.clauses, self.domains):
-            return Positions(np.empty(0, np.int32), self.n_slots, in_order=True)
-        order = sorted_by_attributes(self.clauses, self.n_attributes)
-        return Positions(order, self.n_slots, in_order=False)
-
-    def _attributes_with_rows(self) -> NDArray[np.int32]:
-        """Number the attributes that enough clauses ask for."""
+    def _choose_rows(self, used: NDArray[np.int32]) -> None:
+        """Give rows to the attributes that enough clauses ask for, the most popular first."""
         asked = np.bincount(self.clauses.attribute, minlength=self.n_attributes)
-        frequent = (asked > 0) & (asked * self.rare >= len(self._positions))
-        return np.where(frequent, np.cumsum(frequent) - 1, NONE).astype(np.int32)
-
-    def _choose_cells(self, n_row_attributes: int) -> int:
-        """Return how many cells the memory allows."""
-        if self.cells is not None:
-            return self.cells
-        return min(max(_LEAST_CELLS, self.memory * 8 // max(1, n_row_attributes)), _MOST_CELLS)
-
-    def _take_attributes(
-        self, row_attribute: NDArray[np.int32], highest_low: NDArray[np.float64], lowest_high: NDArray[np.float64]
-    ) -> None:
-        self._rare_attributes = np.flatnonzero(row_attribute == NONE).astype(np.int32)
-        rare_number = np.full(self.n_attributes, NONE, np.int32)
-        rare_number[self._rare_attributes] = np.arange(self._rare_attributes.size)
-        n_row_attributes = self.n_attributes - self._rare_attributes.size
-        self._attributes = Attributes(n_row_attributes, row_attribute, rare_number, highest_low, lowest_high)
-
-    def _make_empty(self) -> None:
-        rows = n_rows(self._attributes.n_row_attributes, self._n_cells)
-        self._pages = Pages(
-            np.zeros((0, PAGE_WORDS), np.uint64),
-            np.zeros((0, rows, PAGE_WORDS), np.uint64),
-            np.zeros((0, PAGE_BLOCKS, SHARED), np.int16),
+        frequent = (asked > 0) & (asked * self.rare >= used.size)
+        attribute_of_row = np.argsort(-asked, kind="stable")[: int(frequent.sum())].astype(np.int32)
+        cells = self.cells or min(max(_LEAST_CELLS, self.memory * 8 // max(1, attribute_of_row.size)), _MOST_CELLS)
+        self._learn_attributes(used, attribute_of_row, cells)
+        n_lines = 1
+        if self._matches_many(used) and not self._rows_decide():
+            # Events match much, and rows leave open whether it is true: a second line per row tells of most.
+            n_lines = 2
+        self._rows = Rows(
+            np.zeros((0, n_rows(attribute_of_row.size, cells), n_lines * LINE_WORDS), np.uint64),
+            np.zeros((0, 2 * LINE_WORDS), np.uint64),
+            open_hulls(0, self.n_attributes),
         )
-        self._null = np.zeros((0, self._rare_attributes.size, BLOCK_SLOTS // 64), np.uint64)
-        self._ends = Ends(self._rule, self.n_attributes)
 
-    def _add_pages(self) -> None:
-        """Have pages for all positions, with room to grow."""
-        missing = -(-len(self._positions) // PAGE) - self._pages.alive.shape[0]
-        if missing > 0:
-            alive, rows, shared = self._pages
-            self._pages = Pages(
-                _longer(alive, missing, 0), _longer(rows, missing, ALL_ONES), _longer(shared, missing, NONE)
+    def _learn_attributes(self, used: NDArray[np.int32], attribute_of_row: NDArray[np.int32], cells: int) -> None:
+        row_attribute = np.full(self.n_attributes, NONE, np.int32)
+        row_attribute[attribute_of_row] = np.arange(attribute_of_row.size)
+        self._attributes = Attributes(
+            cells,
+            row_attribute,
+            attribute_of_row,
+            np.full((self.n_attributes, cells), -np.inf),
+            np.full((self.n_attributes, cells), np.inf),
+            np.ones(self.n_attributes, np.bool_),
+        )
+        note_ends(self._transform_table, self.clauses, used, self._apart, self._attributes)
+
+    def _rows_decide(self) -> bool:
+        """Say whether rows leave no doubt: every attribute has them, and whole numbers with a cell each."""
+        attributes = self._attributes
+        values = self.domains.high - self.domains.low + 1
+        return bool(attributes.whole.all() and values.max(initial=0) <= attributes.n_cells) and NONE not in (
+            attributes.row_attribute
+        )
+
+    def _matches_many(self, used: NDArray[np.int32]) -> bool:
+        sample = used[:: max(1, used.size // _SAMPLE)]
+        return match_rate(self.clauses, self.domains, sample) > _MANY_MATCHES
+
+    def _add_blocks(self) -> None:
+        """Have blocks for all positions."""
+        bits, alive, hull = self._rows
+        missing = max(0, -(-len(self._positions) // BLOCK) - hull.shape[0])
+        if missing:
+            self._rows = Rows(
+                _longer(bits, missing, ALL_ONES),
+                _longer(alive, missing, 0),
+                np.concatenate([hull, open_hulls(missing, self.n_attributes)]),
             )
-        n_chunks = -(-len(self._positions) // BLOCK_SLOTS)
-        self._null = _longer(self._null, n_chunks - self._null.shape[0], ALL_ONES)
-        self._ends.add_chunks(n_chunks)
 
 
 def _longer(array: NDArray[Any], more: int, fill: Any) -> NDArray[Any]:
     """Return the array with more rows at its end."""
-    if more <= 0:
-        return array
     return np.concatenate([array, np.full((more, *array.shape[1:]), fill, array.dtype)])

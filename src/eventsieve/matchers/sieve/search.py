@@ -1,9 +1,11 @@
-"""How events pass through the sieve: rows are ANDed page by page, and what is left is made exact and listed.
+"""How events pass through the sieve: blocks are passed over by their hulls, rows ANDed, and what is left made exact.
 
-Work goes by chunks of eight pages. Within a chunk all events of a batch meet a page before the next one is looked at,
-so its rows are read from main memory once for all of them. Then each event's survivors are finished: where ends of
-predicates share a cell with a value, either every survivor is checked in the clause table, or the ends in these cells
-are gone through and what fails is cleared, whichever is less work.
+Work goes by visits, an event to a block. For several events, all visits to a block come before those to the next one,
+so its rows are read from main memory once for all of them. While the rows of one visit are ANDed, those of the visits
+to come are on their way.
+
+In loops that run often, conditions are joined by | and &, and arrays are taken out of their bundles first: across the
+branch of an `or`, the compiler counts references to every array of a bundle, five times the work.
 """
 
 from __future__ import annotations
@@ -13,33 +15,33 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eventsieve._kernels.bits import WORD_BITS, popcount, trailing_zeros
-from eventsieve._kernels.bitset import and_row, copy_row, count_bits
-from eventsieve._kernels.buckets import (
-    BLOCK_SLOTS,
-    BucketLists,
-    BucketRule,
-    cell_first,
-    cell_of_value,
-    clear_places,
-    clear_places_within,
-)
+from eventsieve._kernels.bits import WORD_BITS, popcount, prefetch, trailing_zeros
 from eventsieve._kernels.compiler import inlined, kernel
-from eventsieve.matchers.sieve.layout import ALL_BLOCKS, FINE, GROUP, NONE, PAGE, PAGE_BLOCKS, PAGE_WORDS, SHARED
+from eventsieve.matchers.sieve.events import translated
 from eventsieve.matchers.sieve.lines import LINE_WORDS, and_four_lines
+from eventsieve.matchers.sieve.order import BLOCK, SHARED
+from eventsieve.matchers.sieve.predicates import FIELDS, holds_exactly
 
 if TYPE_CHECKING:
-    from eventsieve.matchers.sieve.layout import Attributes, Pages
+    from eventsieve.matchers.sieve.events import EventCodes
+    from eventsieve.matchers.sieve.layout import Attributes, Rows
+    from eventsieve.matchers.sieve.predicates import Predicates
     from eventsieve.model.columns import ClauseTable, EventColumns
+    from eventsieve.model.transform import TransformTable
 
-_CHUNK_PAGES: Final = BLOCK_SLOTS // (PAGE_WORDS * WORD_BITS)
-_CHUNK_WORDS: Final = BLOCK_SLOTS // WORD_BITS
-_ROWS_AT_ONCE: Final = 16
-_CHECK_COST: Final = 40
-"""Entries of lists that can be gone through in the time of one look into the clause table."""
-_FEW: Final = 16
-"""Survivors of a chunk that are checked in the clause table without further thought."""
-_BITS_AT_ONCE: Final = 4
+_FEW_EVENTS: Final = 8
+"""Hulls are compared event by event up to here, and for all events of a batch in wide registers above."""
+_COLD_EVENTS: Final = 128
+"""With fewer events than this most rows come from main memory, where a row takes as long as a check."""
+_FEW_LEFT: Final = 6
+"""Clauses left in a block that are then checked rather than held against more rows from main memory."""
+_VISITS: Final = 4096
+_VISITS_AT_ONCE: Final = 16
+_ROWS_AHEAD: Final = 3
+"""Visits ahead of the one at work whose rows are fetched."""
+_CHECKS_AHEAD: Final = 12
+BITS_AT_ONCE: Final = 4
+"""Places for matches that are needed beyond their number."""
 _ZERO: Final = np.uint64(0)
 _ONE: Final = np.uint64(1)
 
@@ -47,349 +49,302 @@ _ONE: Final = np.uint64(1)
 class SieveIndex(NamedTuple):
     """The index as kernels see it."""
 
-    rule: BucketRule
+    table: TransformTable
+    apart: NDArray[np.bool_]  # (n_attributes,), different whole numbers have different codes
     attributes: Attributes
-    pages: Pages
-    lists: BucketLists  # ends by chunk, attribute and cell
-    rare: NDArray[np.int32]  # (n_rare,), attributes without rows
-    null: NDArray[np.uint64]  # (n_chunks, n_rare, _CHUNK_WORDS), the position does not ask for the rare attribute
-    table: ClauseTable  # by position
+    rows: Rows
+    predicates: Predicates
     slot_of_position: NDArray[np.int32]
-    in_order: bool  # every position is its slot
-
-
-class Batch(NamedTuple):
-    """Events as the sieve sees them."""
-
-    value: NDArray[np.float64]  # (n_events, n_attributes), NaN where an event lacks it: no comparison with it holds
-    lacks: NDArray[np.uint8]  # (n_attributes, n_events), 1 where the event lacks the attribute
-    row_start: NDArray[np.int64]  # (n_events, ...), where in a page the rows to AND begin, for absent attributes first
-    n_chosen: NDArray[np.int32]  # (n_events,), a multiple of four: the last row may come several times
-    unsure: NDArray[np.bool_]  # (n_events,), some value shares its cell with an end that it may fail
+    clauses: ClauseTable  # by slot
 
 
 class Found(NamedTuple):
-    """Matches in the order they were found: chunk by chunk, and within a chunk event by event."""
+    """Matches in the order they were found."""
 
-    slots: NDArray[np.int32]
-    start: NDArray[np.int64]  # (n_chunks * n_events + 1,)
+    slot: NDArray[np.int32]
+    event: NDArray[np.uint16]
 
 
-@kernel
-def match(index: SieveIndex, events: EventColumns, first: int, n_events: int, out: Found) -> bool:
-    """Match the events from `first` on together; return False if there is no room for all matches."""
-    batch = _translated(index, events, first, n_events)
-    n_pages = index.pages.alive.shape[0]
-    n_chunks = -(-n_pages // _CHUNK_PAGES)
-    results = np.empty((n_events, _CHUNK_WORDS), np.uint64)
-    skipped = np.empty(n_events, np.uint8)
-    left = np.empty(n_events, np.uint32)
-    used = 0
-    for chunk in range(n_chunks):
-        first_page = chunk * _CHUNK_PAGES
-        left[:] = 0
-        for page in range(first_page, min(first_page + _CHUNK_PAGES, n_pages)):
-            _skip_blocks(index.pages.shared[page], batch, skipped)
-            begin = (page - first_page) * PAGE_WORDS
-            for e in range(n_events):
-                if skipped[e] != ALL_BLOCKS:
-                    some = _sift(index.pages, page, batch, e, skipped[e], results[e, begin : begin + PAGE_WORDS])
-                    left[e] |= np.uint32(some) << np.uint32(page - first_page)
-        for e in range(n_events):
-            out.start[chunk * n_events + e] = used
-            if left[e]:
-                used = _finish(index, chunk, batch, e, left[e], results[e], used, out.slots)
-                if used < 0:
-                    return False
-    out.start[n_chunks * n_events] = used
-    return True
+class _Visits(NamedTuple):
+    """Which event looks into which block, and what it found there: scratch."""
+
+    block: NDArray[np.int32]
+    event: NDArray[np.int32]
+    possible: NDArray[np.uint64]  # (_VISITS_AT_ONCE * 8,)
+    certain: NDArray[np.uint64]  # (_VISITS_AT_ONCE * 8,)
+    unsure: NDArray[np.int32]  # (_VISITS_AT_ONCE * BLOCK,), positions to check
+    unsure_event: NDArray[np.int32]  # for each of them, the event
 
 
 @kernel
-def _translated(index: SieveIndex, events: EventColumns, first: int, n_events: int) -> Batch:
-    """Return events from `first` on as a batch."""
-    attributes, n_cells = index.attributes, index.attributes.highest_low.shape[1]
-    n_attributes = attributes.row_attribute.shape[0]
-    n_groups = -(-attributes.n_row_attributes // GROUP)
-    batch = Batch(
-        np.full((n_events, n_attributes), np.nan),
-        np.ones((n_attributes, n_events), np.uint8),
-        np.zeros((n_events, n_attributes + 4), np.int64),
-        np.empty(n_events, np.int32),
-        np.zeros(n_events, np.bool_),
+def match(index: SieveIndex, events: EventColumns, first: int, n_events: int, out: Found) -> int:
+    """Match the events from `first` on together; return the number of matches, or -1 if there is no room for all."""
+    codes = translated(index.table, index.apart, index.attributes, events, first, n_events)
+    n_blocks = index.rows.hull.shape[0]
+    at_once = max(1, _VISITS // n_events)
+    few = _FEW_LEFT if n_events < _COLD_EVENTS else 0
+    visits = _Visits(
+        np.empty(at_once * n_events + 1, np.int32),
+        np.empty(at_once * n_events + 1, np.int32),
+        np.empty(_VISITS_AT_ONCE * LINE_WORDS, np.uint64),
+        np.empty(_VISITS_AT_ONCE * LINE_WORDS, np.uint64),
+        np.empty(_VISITS_AT_ONCE * BLOCK, np.int32),
+        np.empty(_VISITS_AT_ONCE * BLOCK, np.int32),
     )
-    absent = np.empty(n_groups, np.int32)
+    passes = np.empty(n_events, np.uint8)
+    used = 0
+    for block in range(0, n_blocks, at_once):
+        stop = min(block + at_once, n_blocks)
+        if n_events <= _FEW_EVENTS:
+            n_visits = _visits_by_event(index.rows.hull, block, stop, codes.code, visits.block, visits.event)
+        else:
+            n_visits = 0
+            for b in range(block, stop):
+                n_visits = _visits_to_block(
+                    index.rows.hull, b, codes.by_attribute, passes, visits.block, visits.event, n_visits
+                )
+        for begin in range(0, n_visits, _VISITS_AT_ONCE):
+            end = min(begin + _VISITS_AT_ONCE, n_visits)
+            used = _finish(index, codes, visits, begin, end, n_visits, few, used, out)
+            if used < 0:
+                return -1
+    return used
+
+
+@kernel
+def _visits_by_event(
+    hull: NDArray[np.uint16],
+    first: int,
+    stop: int,
+    code: NDArray[np.int32],
+    out_block: NDArray[np.int32],
+    out_event: NDArray[np.int32],
+) -> int:
+    """List the visits of events to blocks that no hull rules out, event by event; return their number."""
+    n = 0
+    for e in range(code.shape[0]):
+        values = code[e]
+        for block in range(first, stop):
+            fails = False
+            for j in range(SHARED):
+                value = values[hull[block, j, 0]]
+                fails |= (value < np.int32(hull[block, j, 1])) | (value > np.int32(hull[block, j, 2]))
+            out_block[n], out_event[n] = block, e
+            n += not fails
+    return n
+
+
+@kernel
+def _visits_to_block(
+    hull: NDArray[np.uint16],
+    block: int,
+    by_attribute: NDArray[np.int32],
+    passes: NDArray[np.uint8],
+    out_block: NDArray[np.int32],
+    out_event: NDArray[np.int32],
+    n: int,
+) -> int:
+    """List the events that no hull of a block rules out behind the `n` visits there are; return the number then."""
+    n_events = passes.shape[0]
+    passes[:] = 1
+    for j in range(SHARED):
+        value = by_attribute[hull[block, j, 0]]
+        low, high = np.int32(hull[block, j, 1]), np.int32(hull[block, j, 2])
+        for e in range(n_events):
+            passes[e] &= np.uint8((value[e] >= low) & (value[e] <= high))
     for e in range(n_events):
-        absent[:] = (1 << GROUP) - 1
-        if attributes.n_row_attributes % GROUP:
-            absent[n_groups - 1] = (1 << attributes.n_row_attributes % GROUP) - 1
-        for i in range(events.start[first + e], events.start[first + e + 1]):
-            a = events.attribute[i]
-            batch.value[e, a] = events.value[i]
-            batch.lacks[a, e] = 0
-            r = attributes.row_attribute[a]
-            if r != NONE:
-                absent[r // GROUP] &= ~(1 << (r % GROUP))
-        n = 0
-        for group in range(n_groups):
-            if absent[group]:
-                row = attributes.n_row_attributes * n_cells + (group << GROUP) + absent[group]
-                batch.row_start[e, n] = row * PAGE_WORDS
-                n += 1
-        for i in range(events.start[first + e], events.start[first + e + 1]):
-            a, value = events.attribute[i], events.value[i]
-            r = attributes.row_attribute[a]
-            if r != NONE:
-                c = cell_of_value(index.rule, a, value) // FINE
-                batch.row_start[e, n] = (r * n_cells + c) * PAGE_WORDS
-                n += 1
-                batch.unsure[e] |= _is_unsure(attributes, a, c, value)
-        while n % 4:
-            batch.row_start[e, n] = batch.row_start[e, n - 1]
-            n += 1
-        batch.n_chosen[e] = n
-    return batch
-
-
-@inlined
-def _is_unsure(attributes: Attributes, a: int, c: int, value: float) -> bool:
-    """Tell whether a value may fail an end in its own cell."""
-    return bool(value < attributes.highest_low[a, c] or value > attributes.lowest_high[a, c])
-
-
-@kernel
-def _skip_blocks(shared: NDArray[np.int16], batch: Batch, out_skipped: NDArray[np.uint8]) -> None:
-    """Set bit b for each event that lacks an attribute which all clauses of block b ask for."""
-    out_skipped[:] = 0
-    for block in range(PAGE_BLOCKS):
-        for j in range(SHARED):
-            if shared[block, j] != NONE:
-                # Many events at once, in wide registers.
-                lacks = batch.lacks[shared[block, j]]
-                for e in range(lacks.shape[0]):
-                    out_skipped[e] |= lacks[e] << np.uint8(block)
-
-
-@kernel
-def _sift(pages: Pages, page: int, batch: Batch, e: int, skipped: int, result: NDArray[np.uint64]) -> bool:
-    """Set the result to the clauses of a page that no row rules out; return whether there are any."""
-    rows = pages.rows[page].reshape(pages.rows[page].size)
-    row_start, n_chosen = batch.row_start[e], batch.n_chosen[e]
-    alive = pages.alive[page]
-    some = _ZERO
-    if skipped:
-        result[:] = _ZERO
-        for block in range(PAGE_BLOCKS):
-            if not skipped >> block & 1:
-                first = block * LINE_WORDS
-                copy_row(alive[first : first + LINE_WORDS], result[first : first + LINE_WORDS])
-                some |= _and_block(rows, row_start, n_chosen, first, result)
-        return bool(some != _ZERO)
-    copy_row(alive, result)
-    for i in range(0, n_chosen, _ROWS_AT_ONCE):
-        for j in range(i, min(i + _ROWS_AT_ONCE, n_chosen), 4):
-            r0, r1, r2, r3 = row_start[j], row_start[j + 1], row_start[j + 2], row_start[j + 3]
-            for w in range(0, PAGE_WORDS, LINE_WORDS):
-                and_four_lines(rows, r0 + w, r1 + w, r2 + w, r3 + w, result, w)
-        some = _any(result)
-        if some == _ZERO:
-            return False
-    return True
-
-
-@kernel
-def _and_block(
-    rows: NDArray[np.uint64], row_start: NDArray[np.int64], n_chosen: int, first: int, result: NDArray[np.uint64]
-) -> np.uint64:
-    """AND one block of the chosen rows into the result; return zero if nothing is left."""
-    some = _ZERO
-    for i in range(0, n_chosen, _ROWS_AT_ONCE):
-        for j in range(i, min(i + _ROWS_AT_ONCE, n_chosen), 4):
-            and_four_lines(
-                rows,
-                row_start[j] + first,
-                row_start[j + 1] + first,
-                row_start[j + 2] + first,
-                row_start[j + 3] + first,
-                result,
-                first,
-            )
-        some = _any(result[first : first + LINE_WORDS])
-        if some == _ZERO:
-            break
-    return some
-
-
-@inlined
-def _any(words: NDArray[np.uint64]) -> np.uint64:
-    """Return zero if no bit is set."""
-    together = _ZERO
-    for w in range(words.shape[0]):
-        together |= words[w]
-    return together
+        out_block[n], out_event[n] = block, e
+        n += passes[e]
+    return n
 
 
 @kernel
 def _finish(
     index: SieveIndex,
-    chunk: int,
-    batch: Batch,
-    e: int,
-    left: int,
-    result: NDArray[np.uint64],
+    codes: EventCodes,
+    visits: _Visits,
+    begin: int,
+    end: int,
+    n_visits: int,
+    few: int,
     used: int,
-    out_slots: NDArray[np.int32],
+    out: Found,
 ) -> int:
-    """Make the survivors of a chunk exact and list them; return the places used then, or -1 if there are not enough.
-
-    Bit p of `left` says that page p has survivors. Results of pages without are left unset.
-    """
-    n_left = 0
-    for page in range(_CHUNK_PAGES):
-        if left >> page & 1:
-            n_left += count_bits(result[page * PAGE_WORDS : (page + 1) * PAGE_WORDS])
-    if used + n_left > out_slots.shape[0]:
+    """Make the visits from `begin` to `end`; return how many matches there are then, or -1 if there is no room."""
+    _sift(index.rows, codes, visits, begin, end, n_visits, few)
+    n_unsure, used = _list_certain(index, visits, begin, end, used, out)
+    if used < 0 or used + n_unsure > out.slot.shape[0]:
         return -1
-    if (batch.unsure[e] or index.rare.shape[0]) and n_left > 0:
-        if n_left <= _FEW or n_left * _CHECK_COST < _work_in_lists(index, chunk, batch, e):
-            return _list_checked(index, chunk, batch.value[e], left, result, used, out_slots)
-        _clear_failing(index, chunk, batch, e, result)
-    for page in range(_CHUNK_PAGES):
-        if left >> page & 1:
-            words = result[page * PAGE_WORDS : (page + 1) * PAGE_WORDS]
-            begin = chunk * BLOCK_SLOTS + page * PAGE
-            if index.in_order:
-                used = _list_places(words, begin, used, out_slots)
-            else:
-                used = _list_slots(words, index.slot_of_position[begin : begin + PAGE], used, out_slots)
-    return used
+    return _list_checked(index, codes, visits, n_unsure, used, out)
 
 
 @kernel
-def _work_in_lists(index: SieveIndex, chunk: int, batch: Batch, e: int) -> int:
-    """Return about how many entries `_clear_failing` would go through."""
-    # Half of the ends in the cells of values with rows, half of all ends of rare attributes.
-    n_entries = index.lists.place.shape[0] // max(1, index.null.shape[0])
-    work = n_entries // (2 * index.attributes.highest_low.shape[1])
-    n_attributes = index.attributes.row_attribute.shape[0]
-    n_cells = index.rule.n_cells
-    for a in index.rare:
-        if np.isnan(batch.value[e, a]):
-            work += _CHUNK_WORDS // 4
-        else:
-            low_list = 2 * (chunk * n_attributes + a)
-            work += (cell_first(index.lists, low_list, n_cells) + cell_first(index.lists, low_list + 1, n_cells)) // 2
-    return int(work)
+def _sift(rows: Rows, codes: EventCodes, visits: _Visits, begin: int, end: int, n_visits: int, few: int) -> None:
+    """AND the rows of some visits until at most `few` clauses are left: what is possible, and what of it is certain."""
+    bits, alive, hull = rows.bits.reshape(rows.bits.size), rows.alive, rows.hull
+    chosen, n_chosen, n_absent, row = codes.chosen, codes.n_chosen, codes.n_absent, codes.row
+    visit_block, visit_event = visits.block, visits.event
+    possible, certain, sure = visits.possible, visits.certain, codes.sure
+    width = rows.bits.shape[2]
+    block_words = rows.bits.shape[1] * width
+    n_used = 8
+    for i in range(begin, end):
+        if i + _ROWS_AHEAD < n_visits:
+            block, e = visit_block[i + _ROWS_AHEAD], visit_event[i + _ROWS_AHEAD]
+            first = block * block_words
+            for j in range(SHARED):
+                prefetch(bits, first + row[e, hull[block, j, 0]] * width)
+            # As many as the last visit needed: similar blocks need similar numbers.
+            for j in range(min(n_used, n_chosen[e])):
+                prefetch(bits, first + chosen[e, j] * width)
+        block, e = visit_block[i], visit_event[i]
+        first = block * block_words
+        at = (i - begin) * LINE_WORDS
+        for w in range(LINE_WORDS):
+            possible[at + w] = alive[block, w]
+        # Shared attributes first: every clause of the block asks for them, so these rows rule out most.
+        left = and_four_lines(
+            bits,
+            first + row[e, hull[block, 0, 0]] * width,
+            first + row[e, hull[block, 1, 0]] * width,
+            first + row[e, hull[block, 2, 0]] * width,
+            first + row[e, hull[block, 3, 0]] * width,
+            possible,
+            at,
+        )
+        n_left = _count(possible, at) if few else int(left != _ZERO)
+        j = 0
+        while (n_left > few) & (j < n_chosen[e]):
+            left = _and_rows(bits, first, width, chosen, e, j, possible, at)
+            n_left = _count(possible, at) if few else int(left != _ZERO)
+            j += 4
+        n_used = j
+        certain_at_all = (n_left > 0) & (j == n_chosen[e]) & (sure[e] | (width > LINE_WORDS))
+        for w in range(LINE_WORDS):
+            certain[at + w] = alive[block, LINE_WORDS + w] if certain_at_all else _ZERO
+        if certain_at_all & (not sure[e]):
+            for k in range(n_absent[e] // 4 * 4, n_chosen[e], 4):
+                _and_rows(bits, first + LINE_WORDS, width, chosen, e, k, certain, at)
+
+
+@inlined
+def _count(words: NDArray[np.uint64], at: int) -> int:
+    """Return the number of bits set in eight words."""
+    total = 0
+    for w in range(at, at + LINE_WORDS):
+        total += popcount(words[w])
+    return total
+
+
+@inlined
+def _and_rows(
+    bits: NDArray[np.uint64],
+    first: int,
+    width: int,
+    chosen: NDArray[np.int32],
+    e: int,
+    j: int,
+    out: NDArray[np.uint64],
+    at: int,
+) -> np.uint64:
+    """AND four of an event's rows; return zero if nothing is left."""
+    return and_four_lines(
+        bits,
+        first + chosen[e, j] * width,
+        first + chosen[e, j + 1] * width,
+        first + chosen[e, j + 2] * width,
+        first + chosen[e, j + 3] * width,
+        out,
+        at,
+    )
 
 
 @kernel
-def _clear_failing(index: SieveIndex, chunk: int, batch: Batch, e: int, result: NDArray[np.uint64]) -> None:
-    """Clear what fails among the ends that share a cell with a value, and all that fails of rare attributes."""
-    attributes = index.attributes
-    n_attributes = attributes.row_attribute.shape[0]
-    place = index.lists.place
-    for i in range(index.rare.shape[0]):
-        if np.isnan(batch.value[e, index.rare[i]]):
-            and_row(index.null[chunk, i], result)
-    for a in range(n_attributes):
-        value = batch.value[e, a]
-        if np.isnan(value):
-            continue
-        own = cell_of_value(index.rule, a, value)
-        first, stop = 0, index.rule.n_cells
-        if attributes.row_attribute[a] != NONE:
-            # The row has ruled out what fails by more than its cell.
-            cell = own // FINE
-            if not _is_unsure(attributes, a, cell, value):
+def _list_certain(index: SieveIndex, visits: _Visits, begin: int, end: int, used: int, out: Found) -> tuple[int, int]:
+    """List what is certain as matches and the rest as unsure; return the number of both, matches -1 without room."""
+    span, slot_of_position = index.predicates.span, index.slot_of_position
+    possible, certain = visits.possible, visits.certain
+    unsure, unsure_event = visits.unsure, visits.unsure_event
+    out_slot, out_event = out.slot, out.event
+    visit_block, visit_event = visits.block, visits.event
+    n_unsure = 0
+    for i in range(begin, end):
+        block, e = visit_block[i], visit_event[i]
+        for w in range((i - begin) * LINE_WORDS, (i - begin + 1) * LINE_WORDS):
+            if possible[w] == _ZERO:
                 continue
-            first, stop = cell * FINE, (cell + 1) * FINE
-        low_list = 2 * (chunk * n_attributes + a)
-        low, high = index.lists.start[low_list], index.lists.start[low_list + 1]
-        low_own = low + cell_first(index.lists, low_list, own)
-        low_above = low + cell_first(index.lists, low_list, own + 1)
-        high_own = high + cell_first(index.lists, low_list + 1, own)
-        high_above = high + cell_first(index.lists, low_list + 1, own + 1)
-        clear_places(place, low_above, low + cell_first(index.lists, low_list, stop), result)
-        clear_places(place, high + cell_first(index.lists, low_list + 1, first), high_own, result)
-        clear_places_within(index.lists, low_own, low_above, np.nextafter(value, np.inf), np.inf, result)
-        clear_places_within(index.lists, high_own, high_above, -np.inf, np.nextafter(value, -np.inf), result)
-
-
-@kernel
-def _list_places(words: NDArray[np.uint64], begin: int, used: int, out_slots: NDArray[np.int32]) -> int:
-    """List the survivors of a page whose positions are slots; return the places used then."""
-    for w in range(PAGE_WORDS):
-        word = words[w]
-        place = begin + w * WORD_BITS
-        n_bits = popcount(word)
-        n_listed = 0
-        if used + _BITS_AT_ONCE <= out_slots.shape[0]:
-            # As many as a word mostly has, whether it has them or not: cheaper than to guess wrong where to stop.
-            for i in range(_BITS_AT_ONCE):
-                out_slots[used + i] = place + trailing_zeros(word | np.uint64(word == _ZERO))
+            place = block * BLOCK + w % LINE_WORDS * WORD_BITS
+            known, word = possible[w] & certain[w], possible[w] & ~certain[w]
+            if known != _ZERO:
+                n_bits = popcount(known)
+                if used + n_bits + BITS_AT_ONCE > out_slot.shape[0]:
+                    return 0, -1
+                # As many as a word mostly has, whether it has them or not: cheaper than to guess wrong where to stop.
+                for k in range(BITS_AT_ONCE):
+                    out_slot[used + k] = slot_of_position[place + trailing_zeros(known | np.uint64(known == _ZERO))]
+                    out_event[used + k] = e
+                    known &= known - _ONE
+                for k in range(BITS_AT_ONCE, n_bits):
+                    out_slot[used + k] = slot_of_position[place + trailing_zeros(known)]
+                    out_event[used + k] = e
+                    known &= known - _ONE
+                used += n_bits
+            while word != _ZERO:
+                position = place + trailing_zeros(word)
+                prefetch(span, 2 * position)
+                prefetch(slot_of_position, position)
+                unsure[n_unsure], unsure_event[n_unsure] = position, e
+                n_unsure += 1
                 word &= word - _ONE
-            n_listed = _BITS_AT_ONCE
-        for i in range(n_listed, n_bits):
-            out_slots[used + i] = place + trailing_zeros(word)
-            word &= word - _ONE
-        used += n_bits
-    return used
+    return n_unsure, used
 
 
 @kernel
-def _list_slots(
-    words: NDArray[np.uint64], slot_of_place: NDArray[np.int32], used: int, out_slots: NDArray[np.int32]
-) -> int:
-    """List the survivors of a page by their slots; return the places used then."""
-    for w in range(PAGE_WORDS):
-        word = words[w]
-        while word != _ZERO:
-            out_slots[used] = slot_of_place[w * WORD_BITS + trailing_zeros(word)]
-            used += 1
-            word &= word - _ONE
-    return used
-
-
-@kernel
-def _list_checked(
-    index: SieveIndex,
-    chunk: int,
-    row: NDArray[np.float64],
-    left: int,
-    result: NDArray[np.uint64],
-    used: int,
-    out_slots: NDArray[np.int32],
-) -> int:
-    """List the survivors that the clause table confirms; return the places used then."""
-    table = index.table
-    for w in range(_CHUNK_WORDS):
-        word = result[w] if left >> (w // PAGE_WORDS) & 1 else _ZERO
-        while word != _ZERO:
-            position = chunk * BLOCK_SLOTS + w * WORD_BITS + trailing_zeros(word)
-            word &= word - _ONE
-            holds = True
-            for p in range(table.start[position], table.stop[position]):
-                value = row[table.attribute[p]]
-                if not (table.low[p] <= value <= table.high[p]):
-                    holds = False
-                    break
-            out_slots[used] = position if index.in_order else index.slot_of_position[position]
-            used += holds
+def _list_checked(index: SieveIndex, codes: EventCodes, visits: _Visits, n_unsure: int, used: int, out: Found) -> int:
+    """List the unsure that hold; return how many matches there are then. There is room for them."""
+    predicate_code, span = index.predicates.code, index.predicates.span
+    unsure, unsure_event, code, whole = visits.unsure, visits.unsure_event, codes.code, codes.whole
+    slot_of_position, out_slot, out_event = index.slot_of_position, out.slot, out.event
+    for i in range(min(_CHECKS_AHEAD, n_unsure)):
+        prefetch(predicate_code, FIELDS * span[2 * unsure[i]])
+    n_ties = 0
+    for i in range(n_unsure):
+        if i + _CHECKS_AHEAD < n_unsure:
+            prefetch(predicate_code, FIELDS * span[2 * unsure[i + _CHECKS_AHEAD]])
+        position, e = unsure[i], unsure_event[i]
+        holds, ties = True, False
+        for at in range(FIELDS * span[2 * position], FIELDS * span[2 * position + 1], FIELDS):
+            value = code[e, predicate_code[at]]
+            low, high = np.int32(predicate_code[at + 1]), np.int32(predicate_code[at + 2])
+            ties |= (value == low) | (value == high)
+            if (value < low) | (value > high):
+                holds = False
+                break
+        slot = slot_of_position[position]
+        open_tie = holds & ties & (not whole[e])
+        out_slot[used], out_event[used] = slot, e
+        used += holds & (not open_tie)
+        # The beginning of the list has been gone through: it takes what only exact bounds can tell.
+        unsure[n_ties], unsure_event[n_ties] = slot, e
+        n_ties += open_tie
+    for i in range(n_ties):
+        out_slot[used], out_event[used] = unsure[i], unsure_event[i]
+        used += holds_exactly(index.clauses, unsure[i], codes.value, unsure_event[i])
     return used
 
 
 @kernel
 def gather(
-    found: Found, n_events: int, n_chunks: int, out_count: NDArray[np.int64], out_slots: NDArray[np.int32]
-) -> int:
-    """Copy the matches event by event; return how many there are."""
-    used = 0
+    found: Found, n_matches: int, n_events: int, out_count: NDArray[np.int64], out_slots: NDArray[np.int32]
+) -> None:
+    """Put the matches in order of their events."""
+    place = np.zeros(n_events + 1, np.int64)
+    for i in range(n_matches):
+        place[found.event[i] + 1] += 1
     for e in range(n_events):
-        before = used
-        for chunk in range(n_chunks):
-            i = chunk * n_events + e
-            for j in range(found.start[i], found.start[i + 1]):
-                out_slots[used] = found.slots[j]
-                used += 1
-        out_count[e] = used - before
-    return used
+        out_count[e] = place[e + 1]
+        place[e + 1] += place[e]
+    for i in range(n_matches):
+        e = found.event[i]
+        out_slots[place[e]] = found.slot[i]
+        place[e] += 1
