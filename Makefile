@@ -5,7 +5,8 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 WORKERS ?= auto
-PYTEST := $(BIN)/pytest -q -n $(WORKERS) --dist loadfile
+# Files are handed out in the order that tests/conftest.py gives them, not by their number of tests.
+PYTEST := $(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 PYTEST_ARGS ?=
 BENCH_ARGS  ?= --workload bop --n 100000 --matchers simple --events 100
 

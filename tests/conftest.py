@@ -18,8 +18,28 @@ _COMMON = {
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
 }
 settings.register_profile("quick", max_examples=30, stateful_step_count=30, **_COMMON)
-settings.register_profile("deep", max_examples=500, stateful_step_count=60, **_COMMON)
+settings.register_profile("deep", max_examples=200, stateful_step_count=60, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+_LONGEST = (
+    "tests/kafka/test_recovery",
+    "tests/spark/test_cluster",
+    "tests/catalog/test_writers",
+    "tests/spark",
+    "tests/kafka",
+    "tests/broker",
+    "tests/conformance",
+)
+"""Files that begin like this take longest: they start servers and processes, or run for every matcher."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files that take longest, so that no worker is left alone with one of them at the end."""
+
+    def turn(item: pytest.Item) -> int:
+        return next((n for n, name in enumerate(_LONGEST) if item.nodeid.startswith(name)), len(_LONGEST))
+
+    items.sort(key=turn)
 
 
 @pytest.fixture
