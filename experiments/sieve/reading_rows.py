@@ -1,7 +1,8 @@
 """What it costs to AND 48 rows over a million clauses, by how the rows lie in memory.
 
-A page of 4,096 clauses has its rows side by side, in pieces of 512 bytes: good for a batch, whose events find the page
-in the cache. One event alone reads its pieces from main memory, where longer ones are quicker.
+`sieve-pages` keeps the rows of 4,096 clauses side by side, in pieces of 512 bytes: good for a batch, whose events find
+the page in the cache. One event alone reads its pieces from main memory, where longer ones are quicker; `sieve` has
+pieces of 64 bytes, but reads few of them.
 
     python experiments/sieve/reading_rows.py
 
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eventsieve._kernels.compiler import kernel
-from eventsieve.matchers.sieve.lines import LINE_WORDS, and_four_lines
+from eventsieve._kernels.lines import LINE_WORDS, and_four_lines
 
 N_WORDS = 245 * 64
 N_ROWS = 2400

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import eventsieve as es
+from eventsieve._kernels.lines import LINE_WORDS
 from eventsieve.errors import MatcherError
 from eventsieve.matchers.sieve import matcher as sieve_matcher
-from eventsieve.matchers.sieve.lines import LINE_WORDS
 from eventsieve.matchers.sieve.matcher import Sieve
 from eventsieve.matchers.sieve.order import BLOCK
 from eventsieve.workload import Workload, standard

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from eventsieve._kernels.bits import WORD_BITS
 from eventsieve._kernels.compiler import inlined, kernel
+from eventsieve._kernels.lines import LINE_WORDS
 from eventsieve._kernels.positions import CODE_BITS, cell_of_code, code_of
-from eventsieve.matchers.sieve.lines import LINE_WORDS
 from eventsieve.matchers.sieve.order import BLOCK, SHARED
 from eventsieve.matchers.sieve.predicates import LAST_CODE, fields
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eventsieve._kernels.bitset import ALL_ONES
+from eventsieve._kernels.lines import LINE_WORDS
 from eventsieve._kernels.packed import whole_apart
 from eventsieve.errors import MatcherError
 from eventsieve.matchers.base import Capabilities, Matcher
@@ -30,7 +31,6 @@ from eventsieve.matchers.sieve.layout import (
     remove_clauses,
     share_passed,
 )
-from eventsieve.matchers.sieve.lines import LINE_WORDS
 from eventsieve.matchers.sieve.order import BLOCK, match_rate, put_in_order
 from eventsieve.matchers.sieve.positions import Positions
 from eventsieve.matchers.sieve.predicates import PredicatePool
@@ -171,8 +171,12 @@ class Sieve(Matcher):
     ) -> int:
         """Match some events side by side; return the number of matches, or -1 if there is no room for them."""
         room = out_slots.shape[0] + BITS_AT_ONCE
-        with borrowed("found", room, np.int32) as slots, borrowed("found", room, np.uint16) as numbers:
-            found = Found(slots, numbers)
+        with (
+            borrowed("found", room, np.int32) as slots,
+            borrowed("runs", room, np.uint16) as run_event,
+            borrowed("runs", room, np.int32) as run_stop,
+        ):
+            found = Found(slots, run_event, run_stop, np.zeros(1, np.int64))
             n_matches = match(index, events, first, together, found)
             if n_matches < 0:
                 return -1
@@ -180,7 +184,7 @@ class Sieve(Matcher):
                 out_count[first] = n_matches
                 out_slots[:n_matches] = slots[:n_matches]
             else:
-                gather(found, n_matches, together, out_count[first:], out_slots)
+                gather(found, together, out_count[first:], out_slots)
         return int(n_matches)
 
     def _expected_matches(self, events: EventColumns) -> int:

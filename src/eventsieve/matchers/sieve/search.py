@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from eventsieve._kernels.bits import WORD_BITS, popcount, prefetch, trailing_zeros
 from eventsieve._kernels.compiler import inlined, kernel
+from eventsieve._kernels.lines import LINE_WORDS, and_four_lines
 from eventsieve.matchers.sieve.events import translated
-from eventsieve.matchers.sieve.lines import LINE_WORDS, and_four_lines
 from eventsieve.matchers.sieve.order import BLOCK, SHARED
 from eventsieve.matchers.sieve.predicates import FIELDS, holds_exactly
 
@@ -40,6 +40,7 @@ _VISITS_AT_ONCE: Final = 16
 _ROWS_AHEAD: Final = 3
 """Visits ahead of the one at work whose rows are fetched."""
 _CHECKS_AHEAD: Final = 12
+_UNSURE_AT_ONCE: Final = 2
 BITS_AT_ONCE: Final = 4
 """Places for matches that are needed beyond their number."""
 _ZERO: Final = np.uint64(0)
@@ -59,10 +60,12 @@ class SieveIndex(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Matches in the order they were found."""
+    """Matches in the order they were found, in runs of the same event."""
 
     slot: NDArray[np.int32]
-    event: NDArray[np.uint16]
+    run_event: NDArray[np.uint16]
+    run_stop: NDArray[np.int32]  # the matches of a run are those from the stop of the run before on
+    n_runs: NDArray[np.int64]  # (1,)
 
 
 class _Visits(NamedTuple):
@@ -88,11 +91,12 @@ def match(index: SieveIndex, events: EventColumns, first: int, n_events: int, ou
         np.empty(at_once * n_events + 1, np.int32),
         np.empty(_VISITS_AT_ONCE * LINE_WORDS, np.uint64),
         np.empty(_VISITS_AT_ONCE * LINE_WORDS, np.uint64),
-        np.empty(_VISITS_AT_ONCE * BLOCK, np.int32),
-        np.empty(_VISITS_AT_ONCE * BLOCK, np.int32),
+        np.empty(_VISITS_AT_ONCE * BLOCK + _UNSURE_AT_ONCE, np.int32),
+        np.empty(_VISITS_AT_ONCE * BLOCK + _UNSURE_AT_ONCE, np.int32),
     )
     passes = np.empty(n_events, np.uint8)
     used = 0
+    out.n_runs[0] = 0
     for block in range(0, n_blocks, at_once):
         stop = min(block + at_once, n_blocks)
         if n_events <= _FEW_EVENTS:
@@ -196,7 +200,8 @@ def _sift(rows: Rows, codes: EventCodes, visits: _Visits, begin: int, end: int, 
                 prefetch(bits, first + row[e, hull[block, j, 0]] * width)
             # As many as the last visit needed: similar blocks need similar numbers.
             for j in range(min(n_used, n_chosen[e])):
-                prefetch(bits, first + chosen[e, j] * width)
+                for line in range(0, width, LINE_WORDS):
+                    prefetch(bits, first + chosen[e, j] * width + line)
         block, e = visit_block[i], visit_event[i]
         first = block * block_words
         at = (i - begin) * LINE_WORDS
@@ -265,7 +270,7 @@ def _list_certain(index: SieveIndex, visits: _Visits, begin: int, end: int, used
     span, slot_of_position = index.predicates.span, index.slot_of_position
     possible, certain = visits.possible, visits.certain
     unsure, unsure_event = visits.unsure, visits.unsure_event
-    out_slot, out_event = out.slot, out.event
+    out_slot = out.slot
     visit_block, visit_event = visits.block, visits.event
     n_unsure = 0
     for i in range(begin, end):
@@ -282,21 +287,35 @@ def _list_certain(index: SieveIndex, visits: _Visits, begin: int, end: int, used
                 # As many as a word mostly has, whether it has them or not: cheaper than to guess wrong where to stop.
                 for k in range(BITS_AT_ONCE):
                     out_slot[used + k] = slot_of_position[place + trailing_zeros(known | np.uint64(known == _ZERO))]
-                    out_event[used + k] = e
                     known &= known - _ONE
                 for k in range(BITS_AT_ONCE, n_bits):
                     out_slot[used + k] = slot_of_position[place + trailing_zeros(known)]
-                    out_event[used + k] = e
                     known &= known - _ONE
                 used += n_bits
-            while word != _ZERO:
-                position = place + trailing_zeros(word)
+            n_bits = popcount(word)
+            for k in range(_UNSURE_AT_ONCE):
+                position = place + trailing_zeros(word | np.uint64(word == _ZERO))
+                unsure[n_unsure + k], unsure_event[n_unsure + k] = position, e
                 prefetch(span, 2 * position)
-                prefetch(slot_of_position, position)
-                unsure[n_unsure], unsure_event[n_unsure] = position, e
-                n_unsure += 1
                 word &= word - _ONE
+            for k in range(_UNSURE_AT_ONCE, n_bits):
+                position = place + trailing_zeros(word)
+                unsure[n_unsure + k], unsure_event[n_unsure + k] = position, e
+                prefetch(span, 2 * position)
+                word &= word - _ONE
+            n_unsure += n_bits
+        _end_run(out, e, used)
     return n_unsure, used
+
+
+@inlined
+def _end_run(out: Found, e: int, used: int) -> None:
+    """Note that all matches since the last run are of event e, if there are any."""
+    n = out.n_runs[0]
+    before = out.run_stop[n - 1] if n > 0 else 0
+    if used > before:
+        out.run_event[n], out.run_stop[n] = e, used
+        out.n_runs[0] = n + 1
 
 
 @kernel
@@ -304,7 +323,8 @@ def _list_checked(index: SieveIndex, codes: EventCodes, visits: _Visits, n_unsur
     """List the unsure that hold; return how many matches there are then. There is room for them."""
     predicate_code, span = index.predicates.code, index.predicates.span
     unsure, unsure_event, code, whole = visits.unsure, visits.unsure_event, codes.code, codes.whole
-    slot_of_position, out_slot, out_event = index.slot_of_position, out.slot, out.event
+    slot_of_position, out_slot = index.slot_of_position, out.slot
+    e_before = 0
     for i in range(min(_CHECKS_AHEAD, n_unsure)):
         prefetch(predicate_code, FIELDS * span[2 * unsure[i]])
     n_ties = 0
@@ -312,6 +332,9 @@ def _list_checked(index: SieveIndex, codes: EventCodes, visits: _Visits, n_unsur
         if i + _CHECKS_AHEAD < n_unsure:
             prefetch(predicate_code, FIELDS * span[2 * unsure[i + _CHECKS_AHEAD]])
         position, e = unsure[i], unsure_event[i]
+        if e != e_before:
+            _end_run(out, e_before, used)
+            e_before = e
         holds, ties = True, False
         for at in range(FIELDS * span[2 * position], FIELDS * span[2 * position + 1], FIELDS):
             value = code[e, predicate_code[at]]
@@ -322,29 +345,36 @@ def _list_checked(index: SieveIndex, codes: EventCodes, visits: _Visits, n_unsur
                 break
         slot = slot_of_position[position]
         open_tie = holds & ties & (not whole[e])
-        out_slot[used], out_event[used] = slot, e
+        out_slot[used] = slot
         used += holds & (not open_tie)
         # The beginning of the list has been gone through: it takes what only exact bounds can tell.
         unsure[n_ties], unsure_event[n_ties] = slot, e
         n_ties += open_tie
+    _end_run(out, e_before, used)
     for i in range(n_ties):
-        out_slot[used], out_event[used] = unsure[i], unsure_event[i]
+        out_slot[used] = unsure[i]
         used += holds_exactly(index.clauses, unsure[i], codes.value, unsure_event[i])
+        _end_run(out, unsure_event[i], used)
     return used
 
 
 @kernel
-def gather(
-    found: Found, n_matches: int, n_events: int, out_count: NDArray[np.int64], out_slots: NDArray[np.int32]
-) -> None:
+def gather(found: Found, n_events: int, out_count: NDArray[np.int64], out_slots: NDArray[np.int32]) -> None:
     """Put the matches in order of their events."""
+    slot, run_event, run_stop, n_runs = found.slot, found.run_event, found.run_stop, found.n_runs[0]
     place = np.zeros(n_events + 1, np.int64)
-    for i in range(n_matches):
-        place[found.event[i] + 1] += 1
+    before = 0
+    for run in range(n_runs):
+        place[run_event[run] + 1] += run_stop[run] - before
+        before = run_stop[run]
     for e in range(n_events):
         out_count[e] = place[e + 1]
         place[e + 1] += place[e]
-    for i in range(n_matches):
-        e = found.event[i]
-        out_slots[place[e]] = found.slot[i]
-        place[e] += 1
+    before = 0
+    for run in range(n_runs):
+        e = run_event[run]
+        first = place[e]
+        for i in range(run_stop[run] - before):
+            out_slots[first + i] = slot[before + i]
+        place[e] = first + run_stop[run] - before
+        before = run_stop[run]

@@ -1,0 +1,97 @@
+"""What sieve-pages promises beyond conformance: rows come back as they were, and every path is exact."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import eventsieve as es
+from eventsieve.errors import MatcherError
+from eventsieve.workload import Workload, standard
+from tests.conformance.definition import matching_pairs
+
+
+def small(name: str, n: int, **settings: Any) -> Workload:
+    return standard(name, n=n, **settings)
+
+
+def pairs(index: es.Index, workload: Workload, n_events: int) -> set[tuple[int, int]]:
+    matches = index.match_batch(workload.events(n_events, seed=3))
+    found = list(zip(matches.event.tolist(), matches.ids.tolist(), strict=True))
+    assert len(found) == len(set(found))
+    return set(found)
+
+
+def truth(workload: Workload, n_events: int) -> set[tuple[int, int]]:
+    columns = workload.event_arrays(n_events, seed=3)
+    dense = np.full((n_events, workload.d), np.nan)
+    dense[np.repeat(np.arange(n_events), np.diff(columns.start)), columns.attribute] = columns.value
+    return matching_pairs(*workload.subscription_arrays(seed=1), dense)
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        small("bop", 3000),
+        small("full", 3000),
+        small("gem", 3000),
+        small("eem", 3000, d=60, m=40),
+        small("full", 3000, width=0.95),
+    ],
+    ids=["few matches", "many", "whole numbers", "rare attributes", "nearly all"],
+)
+@pytest.mark.parametrize("params", [{}, {"cells": 2}, {"rare": 3}], ids=str)
+def test_every_way_to_finish_is_exact(workload: Workload, params: dict[str, Any]) -> None:
+    """Checked in the table, cleared by lists or certain from the rows: the matches are those of the definition."""
+    index = es.build(workload.subscriptions(seed=1), matcher="sieve-pages", **params)
+    assert pairs(index, workload, 30) == truth(workload, 30)
+
+
+def test_removing_restores_the_rows() -> None:
+    """After clauses came and went, rows and lists hold nothing of them."""
+    workload = small("bop", 500)
+    index = es.build(workload.subscriptions(seed=1), matcher="sieve-pages")
+    before = {name: array.copy() for name, array in index.matcher.arrays().items()}
+    start, attribute, low, high = small("bop", 200).subscription_arrays(seed=2)
+    ids = np.arange(1000, 1200)
+    index.extend(es.Subscriptions.from_arrays(workload.schema(), start, attribute, low, high, ids=ids))
+    index.remove_many(ids.tolist())
+    after = index.matcher.arrays()
+    for name in ("rows", "alive", "null", "ends_cell_start"):
+        assert np.array_equal(before[name], after[name]), name
+
+
+def test_growth_builds_anew_and_stays_exact() -> None:
+    """An index that grew from nothing answers like one that was built, in the same number of rows."""
+    workload = small("full", 9000)
+    start, attribute, low, high = workload.subscription_arrays(seed=1)
+    index = es.build(es.Subscriptions(workload.schema()), matcher="sieve-pages")
+    for first in range(0, 9000, 1500):
+        begin, end = start[first], start[first + 1500]
+        part = (start[first : first + 1501] - begin, attribute[begin:end], low[begin:end], high[begin:end])
+        ids = np.arange(first, first + 1500)
+        index.extend(es.Subscriptions.from_arrays(workload.schema(), *part, ids=ids))
+    assert index.matcher.describe()["attributes_with_rows"] == workload.d
+    assert pairs(index, workload, 10) == truth(workload, 10)
+
+
+def test_a_misleading_first_event_costs_only_time() -> None:
+    """Room is guessed from the first event; here it matches nothing, and all others everything."""
+    schema = es.Schema({"a": es.Float(0, 1)})
+    n = 40_000
+    subscriptions = es.Subscriptions.from_arrays(
+        schema, np.arange(n + 1), np.zeros(n, np.int32), np.full(n, 0.5), np.linspace(0.6, 1.0, n)
+    )
+    index = es.build(subscriptions, matcher="sieve-pages")
+    values = np.array([0.1, *([0.55] * 12)])
+    events = es.Events.from_arrays(schema, np.arange(14), np.zeros(13, np.int32), values)
+    assert np.diff(index.match_batch(events).event_start).tolist() == [0, *([n] * 12)]
+
+
+@pytest.mark.parametrize("params", [{"memory": 0}, {"cells": 0}, {"cells": 2000}, {"rare": 0}])
+def test_parameters_are_checked(params: dict[str, int]) -> None:
+    """A parameter out of range is refused by name."""
+    with pytest.raises(MatcherError, match=next(iter(params))):
+        es.build(es.Subscriptions(es.Schema({"a": es.Float(0, 1)})), matcher="sieve-pages", **params)
