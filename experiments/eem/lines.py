@@ -84,7 +84,7 @@ def _scale(each: Chart) -> tuple[float, float, list[float]]:
         return float(low), float(high), [10.0**power for power in range(low, high + 1)]
     most = max(values) or 1.0
     step = 10.0 ** floor(log10(most))
-    step = next(each for each in (step / 5, step / 2, step) if most / each <= 6)
+    step = next(each for each in (step / 5, step / 2, step, 2 * step) if most / each <= 6)
     top = step * ceil(most / step)
     return 0.0, top, [step * number for number in range(round(top / step) + 1)]
 
