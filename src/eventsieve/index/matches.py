@@ -28,7 +28,7 @@ class Matches:
     ) -> None:
         self.event_start = event_start
         self.slots = slots
-        self.approximate = bool(np.any(approximate))
+        self.approximate = approximate if isinstance(approximate, bool) else bool(np.any(approximate))
         """Matches can be false, within the matcher's bound; `match_mode` says so match by match."""
         self._approximate = approximate
         self._ids_by_slot = ids

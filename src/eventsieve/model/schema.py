@@ -34,6 +34,7 @@ class Schema(Mapping[str, AttributeType]):
         self.types = tuple(self._types.values())
         self.decisions = decisions
         """What inference decided and why, one line per attribute; empty for a declared schema."""
+        self._last_equal: object = self
 
     def __getitem__(self, name: str) -> AttributeType:
         return self._types[name]
@@ -48,8 +49,13 @@ class Schema(Mapping[str, AttributeType]):
         return len(self._types)
 
     def __eq__(self, other: object) -> bool:
-        # Almost always it is the very same one, and the check is made for every batch.
-        return self is other or (isinstance(other, Schema) and list(self.items()) == list(other.items()))
+        # Almost always it is the very same one or the one before, and the check is made for every batch.
+        if other is self or other is self._last_equal:
+            return True
+        if isinstance(other, Schema) and self.names == other.names and self.types == other.types:
+            self._last_equal = other
+            return True
+        return False
 
     def __hash__(self) -> int:
         return hash(tuple(self._types.items()))

@@ -44,7 +44,7 @@ class Rows(NamedTuple):
 
     bits: NDArray[np.uint64]  # (n_blocks, n_rows, 8 or 16): what is possible, then what is certain, if that is kept
     alive: NDArray[np.uint64]  # (n_blocks, 16): the position has a clause; it has one without rare attributes
-    hull: NDArray[np.uint16]  # (n_blocks, SHARED, 3): a shared attribute, or n_attributes; the codes of its hull
+    hull: NDArray[np.uint16]  # (n_blocks, 3, SHARED): shared attributes, or n_attributes; lowest code, highest code
 
 
 class Attributes(NamedTuple):
@@ -177,18 +177,18 @@ def note_hulls(predicates: Predicates, first_block: int, n_attributes: int, hull
                 a, _, _ = fields(predicates, p)
                 if count[a] == stop - first and (best == NONE or most[a] - least[a] < most[best] - least[best]):
                     best = a
-            hull[block, j, _ATTRIBUTE] = n_attributes if best == NONE else best
-            hull[block, j, _LOW] = 0 if best == NONE else least[best]
-            hull[block, j, _HIGH] = LAST_CODE if best == NONE else most[best]
+            hull[block, _ATTRIBUTE, j] = n_attributes if best == NONE else best
+            hull[block, _LOW, j] = 0 if best == NONE else least[best]
+            hull[block, _HIGH, j] = LAST_CODE if best == NONE else most[best]
             if best != NONE:
                 count[best] = 0
 
 
 def open_hulls(n_blocks: int, n_attributes: int) -> NDArray[np.uint16]:
     """Return the hulls of blocks whose clauses share nothing: every event has to look into them."""
-    hull = np.zeros((n_blocks, SHARED, 3), np.uint16)
-    hull[:, :, _ATTRIBUTE] = n_attributes
-    hull[:, :, _HIGH] = LAST_CODE
+    hull = np.zeros((n_blocks, 3, SHARED), np.uint16)
+    hull[:, _ATTRIBUTE] = n_attributes
+    hull[:, _HIGH] = LAST_CODE
     return hull
 
 
@@ -196,5 +196,5 @@ def share_passed(hull: NDArray[np.uint16]) -> float:
     """Return the share of blocks that an event with all attributes and uniform values has to look into."""
     if not hull.size:
         return 1.0
-    widths = (hull[:, :, _HIGH].astype(np.float64) - hull[:, :, _LOW] + 1) / (1 << CODE_BITS)
+    widths = (hull[:, _HIGH].astype(np.float64) - hull[:, _LOW] + 1) / (1 << CODE_BITS)
     return float(widths.prod(axis=1).mean())

@@ -307,4 +307,5 @@ class Sieve(Matcher):
 
 def _longer(array: NDArray[Any], more: int, fill: Any) -> NDArray[Any]:
     """Return the array with more rows at its end."""
-    return np.concatenate([array, np.full((more, *array.shape[1:]), fill, array.dtype)])
+    added = np.full((more, *array.shape[1:]), fill, array.dtype)
+    return np.concatenate([array, added]) if array.shape[0] else added

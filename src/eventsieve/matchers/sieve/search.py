@@ -31,10 +31,6 @@ if TYPE_CHECKING:
 
 _FEW_EVENTS: Final = 8
 """Hulls are compared event by event up to here, and for all events of a batch in wide registers above."""
-_COLD_EVENTS: Final = 128
-"""With fewer events than this most rows come from main memory, where a row takes as long as a check."""
-_FEW_LEFT: Final = 6
-"""Clauses left in a block that are then checked rather than held against more rows from main memory."""
 _VISITS: Final = 4096
 _VISITS_AT_ONCE: Final = 16
 _ROWS_AHEAD: Final = 3
@@ -85,7 +81,6 @@ def match(index: SieveIndex, events: EventColumns, first: int, n_events: int, ou
     codes = translated(index.table, index.apart, index.attributes, events, first, n_events)
     n_blocks = index.rows.hull.shape[0]
     at_once = max(1, _VISITS // n_events)
-    few = _FEW_LEFT if n_events < _COLD_EVENTS else 0
     visits = _Visits(
         np.empty(at_once * n_events + 1, np.int32),
         np.empty(at_once * n_events + 1, np.int32),
@@ -109,7 +104,7 @@ def match(index: SieveIndex, events: EventColumns, first: int, n_events: int, ou
                 )
         for begin in range(0, n_visits, _VISITS_AT_ONCE):
             end = min(begin + _VISITS_AT_ONCE, n_visits)
-            used = _finish(index, codes, visits, begin, end, n_visits, few, used, out)
+            used = _finish(index, codes, visits, begin, end, n_visits, used, out)
             if used < 0:
                 return -1
     return used
@@ -131,8 +126,8 @@ def _visits_by_event(
         for block in range(first, stop):
             fails = False
             for j in range(SHARED):
-                value = values[hull[block, j, 0]]
-                fails |= (value < np.int32(hull[block, j, 1])) | (value > np.int32(hull[block, j, 2]))
+                value = values[hull[block, 0, j]]
+                fails |= (value < np.int32(hull[block, 1, j])) | (value > np.int32(hull[block, 2, j]))
             out_block[n], out_event[n] = block, e
             n += not fails
     return n
@@ -152,8 +147,8 @@ def _visits_to_block(
     n_events = passes.shape[0]
     passes[:] = 1
     for j in range(SHARED):
-        value = by_attribute[hull[block, j, 0]]
-        low, high = np.int32(hull[block, j, 1]), np.int32(hull[block, j, 2])
+        value = by_attribute[hull[block, 0, j]]
+        low, high = np.int32(hull[block, 1, j]), np.int32(hull[block, 2, j])
         for e in range(n_events):
             passes[e] &= np.uint8((value[e] >= low) & (value[e] <= high))
     for e in range(n_events):
@@ -170,12 +165,11 @@ def _finish(
     begin: int,
     end: int,
     n_visits: int,
-    few: int,
     used: int,
     out: Found,
 ) -> int:
     """Make the visits from `begin` to `end`; return how many matches there are then, or -1 if there is no room."""
-    _sift(index.rows, codes, visits, begin, end, n_visits, few)
+    _sift(index.rows, codes, visits, begin, end, n_visits)
     n_unsure, used = _list_certain(index, visits, begin, end, used, out)
     if used < 0 or used + n_unsure > out.slot.shape[0]:
         return -1
@@ -183,8 +177,8 @@ def _finish(
 
 
 @kernel
-def _sift(rows: Rows, codes: EventCodes, visits: _Visits, begin: int, end: int, n_visits: int, few: int) -> None:
-    """AND the rows of some visits until at most `few` clauses are left: what is possible, and what of it is certain."""
+def _sift(rows: Rows, codes: EventCodes, visits: _Visits, begin: int, end: int, n_visits: int) -> None:
+    """AND the rows of some visits until nothing is left: what is possible, and what of it is certain."""
     bits, alive, hull = rows.bits.reshape(rows.bits.size), rows.alive, rows.hull
     chosen, n_chosen, n_absent, row = codes.chosen, codes.n_chosen, codes.n_absent, codes.row
     visit_block, visit_event = visits.block, visits.event
@@ -197,7 +191,7 @@ def _sift(rows: Rows, codes: EventCodes, visits: _Visits, begin: int, end: int, 
             block, e = visit_block[i + _ROWS_AHEAD], visit_event[i + _ROWS_AHEAD]
             first = block * block_words
             for j in range(SHARED):
-                prefetch(bits, first + row[e, hull[block, j, 0]] * width)
+                prefetch(bits, first + row[e, hull[block, 0, j]] * width)
             # As many as the last visit needed: similar blocks need similar numbers.
             for j in range(min(n_used, n_chosen[e])):
                 for line in range(0, width, LINE_WORDS):
@@ -211,34 +205,23 @@ def _sift(rows: Rows, codes: EventCodes, visits: _Visits, begin: int, end: int, 
         left = and_four_lines(
             bits,
             first + row[e, hull[block, 0, 0]] * width,
-            first + row[e, hull[block, 1, 0]] * width,
-            first + row[e, hull[block, 2, 0]] * width,
-            first + row[e, hull[block, 3, 0]] * width,
+            first + row[e, hull[block, 0, 1]] * width,
+            first + row[e, hull[block, 0, 2]] * width,
+            first + row[e, hull[block, 0, 3]] * width,
             possible,
             at,
         )
-        n_left = _count(possible, at) if few else int(left != _ZERO)
         j = 0
-        while (n_left > few) & (j < n_chosen[e]):
+        while (left != _ZERO) & (j < n_chosen[e]):
             left = _and_rows(bits, first, width, chosen, e, j, possible, at)
-            n_left = _count(possible, at) if few else int(left != _ZERO)
             j += 4
         n_used = j
-        certain_at_all = (n_left > 0) & (j == n_chosen[e]) & (sure[e] | (width > LINE_WORDS))
+        certain_at_all = (left != _ZERO) & (sure[e] | (width > LINE_WORDS))
         for w in range(LINE_WORDS):
             certain[at + w] = alive[block, LINE_WORDS + w] if certain_at_all else _ZERO
         if certain_at_all & (not sure[e]):
             for k in range(n_absent[e] // 4 * 4, n_chosen[e], 4):
                 _and_rows(bits, first + LINE_WORDS, width, chosen, e, k, certain, at)
-
-
-@inlined
-def _count(words: NDArray[np.uint64], at: int) -> int:
-    """Return the number of bits set in eight words."""
-    total = 0
-    for w in range(at, at + LINE_WORDS):
-        total += popcount(words[w])
-    return total
 
 
 @inlined
@@ -297,11 +280,13 @@ def _list_certain(index: SieveIndex, visits: _Visits, begin: int, end: int, used
                 position = place + trailing_zeros(word | np.uint64(word == _ZERO))
                 unsure[n_unsure + k], unsure_event[n_unsure + k] = position, e
                 prefetch(span, 2 * position)
+                prefetch(slot_of_position, position)
                 word &= word - _ONE
             for k in range(_UNSURE_AT_ONCE, n_bits):
                 position = place + trailing_zeros(word)
                 unsure[n_unsure + k], unsure_event[n_unsure + k] = position, e
                 prefetch(span, 2 * position)
+                prefetch(slot_of_position, position)
                 word &= word - _ONE
             n_unsure += n_bits
         _end_run(out, e, used)
@@ -326,11 +311,11 @@ def _list_checked(index: SieveIndex, codes: EventCodes, visits: _Visits, n_unsur
     slot_of_position, out_slot = index.slot_of_position, out.slot
     e_before = 0
     for i in range(min(_CHECKS_AHEAD, n_unsure)):
-        prefetch(predicate_code, FIELDS * span[2 * unsure[i]])
+        _fetch_predicates(predicate_code, span, unsure[i])
     n_ties = 0
     for i in range(n_unsure):
         if i + _CHECKS_AHEAD < n_unsure:
-            prefetch(predicate_code, FIELDS * span[2 * unsure[i + _CHECKS_AHEAD]])
+            _fetch_predicates(predicate_code, span, unsure[i + _CHECKS_AHEAD])
         position, e = unsure[i], unsure_event[i]
         if e != e_before:
             _end_run(out, e_before, used)
@@ -356,6 +341,13 @@ def _list_checked(index: SieveIndex, codes: EventCodes, visits: _Visits, n_unsur
         used += holds_exactly(index.clauses, unsure[i], codes.value, unsure_event[i])
         _end_run(out, unsure_event[i], used)
     return used
+
+
+@inlined
+def _fetch_predicates(predicate_code: NDArray[np.uint16], span: NDArray[np.int32], position: int) -> None:
+    """Ask for the first and the last predicate of a clause: mostly they are not in the same line."""
+    prefetch(predicate_code, FIELDS * span[2 * position])
+    prefetch(predicate_code, FIELDS * span[2 * position + 1] - 1)
 
 
 @kernel
