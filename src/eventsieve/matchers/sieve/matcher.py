@@ -41,6 +41,8 @@ from eventsieve.model.transform import TransformChoice, TransformTable
 
 _MOST_CELLS: Final = 256
 _LEAST_CELLS: Final = 4
+_MOST_VALUES: Final = 64
+"""Whole numbers up to so many have a cell each, whatever the memory."""
 _RARE: Final = 100
 """An attribute that fewer than one in so many clauses ask for has no rows."""
 _MOST_ATTRIBUTES: Final = (1 << 16) - 2
@@ -71,7 +73,7 @@ class Sieve(Matcher):
     """Clauses that the rows were chosen for."""
 
     def __init__(
-        self, *, memory: int = 200, cells: int | None = None, rare: int = _RARE, transform: TransformChoice = "linear"
+        self, *, memory: int = 100, cells: int | None = None, rare: int = _RARE, transform: TransformChoice = "linear"
     ) -> None:
         if memory < 1:
             raise ValueError(f"memory is a number of bytes per clause from 1 on, not {memory}")
@@ -258,10 +260,17 @@ class Sieve(Matcher):
         attribute_of_row = np.argsort(-asked, kind="stable")[: int(frequent.sum())].astype(np.int32)
         cells = self.cells or min(max(_LEAST_CELLS, self.memory * 8 // max(1, attribute_of_row.size)), _MOST_CELLS)
         self._learn_attributes(used, attribute_of_row, cells)
+        if self.cells is None and self._n_values() <= _MOST_VALUES and not self._rows_decide():
+            # A few more rows, and they leave no doubt.
+            cells = int(self._n_values())
+            self._learn_attributes(used, attribute_of_row, cells)
         n_lines = 1
         if self._matches_many(used) and not self._rows_decide():
-            # Events match much, and rows leave open whether it is true: a second line per row tells of most.
+            # Events match much, and rows leave open whether it is true: a second line per row tells of most, the more
+            # the narrower cells are.
             n_lines = 2
+            cells = self.cells or min(2 * cells, _MOST_CELLS)
+            self._learn_attributes(used, attribute_of_row, cells)
         self._rows = Rows(
             np.zeros((0, n_rows(attribute_of_row.size, cells), n_lines * LINE_WORDS), np.uint64),
             np.zeros((0, 2 * LINE_WORDS), np.uint64),
@@ -283,11 +292,13 @@ class Sieve(Matcher):
 
     def _rows_decide(self) -> bool:
         """Say whether rows leave no doubt: every attribute has them, and whole numbers with a cell each."""
-        attributes = self._attributes
-        values = self.domains.high - self.domains.low + 1
-        return bool(attributes.whole.all() and values.max(initial=0) <= attributes.n_cells) and NONE not in (
-            attributes.row_attribute
-        )
+        return self._n_values() <= self._attributes.n_cells and NONE not in self._attributes.row_attribute
+
+    def _n_values(self) -> float:
+        """Return how many values an attribute has at most; there is no end to them if one is not of whole numbers."""
+        if not self._attributes.whole.all():
+            return np.inf
+        return int((self.domains.high - self.domains.low).max(initial=0)) + 1
 
     def _matches_many(self, used: NDArray[np.int32]) -> bool:
         sample = used[:: max(1, used.size // _SAMPLE)]
