@@ -28,14 +28,14 @@ _kept = _Kept()
 
 @contextmanager
 def borrowed(use: str, size: int, dtype: DTypeLike) -> Iterator[NDArray[Any]]:
-    """Lend an array of at least this size, with anything in it. Nothing may refer to it afterwards."""
+    """Lend an array of this size, with anything in it. Nothing may refer to it afterwards."""
     key = (use, np.dtype(dtype).str)
     # Taken out while it is lent: whoever asks for the same meanwhile gets one of their own.
     array = _kept.arrays.pop(key, None)
     if array is None or array.size < size:
         array = np.empty(size, dtype)
     try:
-        yield array
+        yield array[:size]
     finally:
         if array.nbytes <= _MOST_KEPT:
             _kept.arrays[key] = array
