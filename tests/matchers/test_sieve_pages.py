@@ -9,26 +9,8 @@ import pytest
 
 import eventsieve as es
 from eventsieve.errors import MatcherError
-from eventsieve.workload import Workload, standard
-from tests.conformance.definition import matching_pairs
-
-
-def small(name: str, n: int, **settings: Any) -> Workload:
-    return standard(name, n=n, **settings)
-
-
-def pairs(index: es.Index, workload: Workload, n_events: int) -> set[tuple[int, int]]:
-    matches = index.match_batch(workload.events(n_events, seed=3))
-    found = list(zip(matches.event.tolist(), matches.ids.tolist(), strict=True))
-    assert len(found) == len(set(found))
-    return set(found)
-
-
-def truth(workload: Workload, n_events: int) -> set[tuple[int, int]]:
-    columns = workload.event_arrays(n_events, seed=3)
-    dense = np.full((n_events, workload.d), np.nan)
-    dense[np.repeat(np.arange(n_events), np.diff(columns.start)), columns.attribute] = columns.value
-    return matching_pairs(*workload.subscription_arrays(seed=1), dense)
+from eventsieve.workload import Workload
+from tests.matchers.small_workloads import pairs, small, truth
 
 
 @pytest.mark.parametrize(

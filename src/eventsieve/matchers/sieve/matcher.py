@@ -17,7 +17,7 @@ from eventsieve._kernels.bitset import ALL_ONES
 from eventsieve._kernels.lines import LINE_WORDS
 from eventsieve._kernels.packed import whole_apart
 from eventsieve.errors import MatcherError
-from eventsieve.matchers.base import Capabilities, Matcher
+from eventsieve.matchers.base import Capabilities
 from eventsieve.matchers.scratch import borrowed
 from eventsieve.matchers.sieve.layout import (
     NONE,
@@ -35,6 +35,7 @@ from eventsieve.matchers.sieve.order import BLOCK, match_rate, put_in_order
 from eventsieve.matchers.sieve.positions import Positions
 from eventsieve.matchers.sieve.predicates import PredicatePool
 from eventsieve.matchers.sieve.search import BITS_AT_ONCE, Found, SieveIndex, gather, match
+from eventsieve.matchers.together import TogetherMatcher
 from eventsieve.matchers.transforms import check_transform, table_arrays, table_for, table_from
 from eventsieve.model.columns import EventColumns, flat
 from eventsieve.model.transform import TransformChoice, TransformTable
@@ -49,15 +50,11 @@ _MOST_ATTRIBUTES: Final = (1 << 16) - 2
 _MANY_MATCHES: Final = 0.006
 """The share of clauses that events match, above which it pays to know of certain ones."""
 _SAMPLE: Final = 1 << 14
-_MOST_EVENTS: Final = 2048
-"""Events that pass through the sieve together."""
 _LONGEST_TAIL: Final = 64 * BLOCK
 """Clauses that stand in the order they came, before they are arranged too."""
-_MOST_EXPECTED: Final = 1 << 26
-"""Matches that room is made for at once."""
 
 
-class Sieve(Matcher):
+class Sieve(TogetherMatcher):
     name = "sieve"
     summary = "similar clauses in blocks, rows of bits by value cell; ours"
     capabilities = Capabilities(paper="ours", transforms=True, shares_batch=True)
@@ -145,33 +142,14 @@ class Sieve(Matcher):
 
     # -- matching --------------------------------------------------------------------------------------------
 
-    def _match_events(
-        self, events: EventColumns, first: int, out_count: NDArray[np.int64], out_slots: NDArray[np.int32]
-    ) -> int:
-        index = self._index()
-        n_events = events.start.shape[0] - 1
-        together = min(n_events - first, _MOST_EVENTS)
-        used = 0
-        while first < n_events and out_slots.shape[0] - used >= self.n_slots:
-            together = min(together, n_events - first)
-            found = self._match_together(index, events, first, together, out_count, out_slots[used:])
-            if found < 0:
-                together = max(1, together // 4)
-                continue
-            first += together
-            used += found
-        return first
-
     def _match_together(
         self,
-        index: SieveIndex,
         events: EventColumns,
         first: int,
         together: int,
         out_count: NDArray[np.int64],
         out_slots: NDArray[np.int32],
     ) -> int:
-        """Match some events side by side; return the number of matches, or -1 if there is no room for them."""
         room = out_slots.shape[0] + BITS_AT_ONCE
         with (
             borrowed("found", room, np.int32) as slots,
@@ -179,7 +157,7 @@ class Sieve(Matcher):
             borrowed("runs", room, np.int32) as run_stop,
         ):
             found = Found(slots, run_event, run_stop, np.zeros(1, np.int64))
-            n_matches = match(index, events, first, together, found)
+            n_matches = match(self._index(), events, first, together, found)
             if n_matches < 0:
                 return -1
             if together == 1:
@@ -188,14 +166,6 @@ class Sieve(Matcher):
             else:
                 gather(found, together, out_count[first:], out_slots)
         return int(n_matches)
-
-    def _expected_matches(self, events: EventColumns) -> int:
-        """Match the first event to learn how much room the others need."""
-        n_events = int(events.start.shape[0]) - 1
-        count = np.zeros(1, np.int64)
-        with borrowed("matches", self.n_slots, np.int32) as out_slots:
-            self._match_together(self._index(), events, 0, 1, count, out_slots)
-        return min(2 * n_events * int(count[0]), _MOST_EXPECTED)
 
     # -- keeping ---------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from eventsieve._kernels.bitset import ALL_ONES
 from eventsieve._kernels.buckets import BLOCK_SLOTS, BucketRule
-from eventsieve.matchers.base import Capabilities, Matcher
+from eventsieve.matchers.base import Capabilities
 from eventsieve.matchers.sieve_pages.ends import Ends
 from eventsieve.matchers.sieve_pages.layout import (
     FINE,
@@ -29,6 +29,7 @@ from eventsieve.matchers.sieve_pages.layout import (
     remove_clauses,
 )
 from eventsieve.matchers.sieve_pages.search import Found, SieveIndex, gather, match
+from eventsieve.matchers.together import TogetherMatcher
 from eventsieve.matchers.transforms import check_transform, table_arrays, table_for, table_from
 from eventsieve.model.columns import EventColumns, flat
 from eventsieve.model.transform import TransformChoice
@@ -37,14 +38,9 @@ _MOST_CELLS: Final = 256
 _LEAST_CELLS: Final = 4
 _RARE: Final = 100
 """An attribute that fewer than one in so many clauses ask for has no rows."""
-_MOST_EVENTS: Final = 2048
-"""Events that pass through the sieve together: their results for eight pages take 4 KB each."""
-
-_MOST_EXPECTED: Final = 1 << 26
-"""Matches that room is made for at once."""
 
 
-class SievePages(Matcher):
+class SievePages(TogetherMatcher):
     name = "sieve-pages"
     summary = "rows of bits by value cell, ANDed in cached pages, for much that matches; ours"
     capabilities = Capabilities(paper="ours", transforms=True, shares_batch=True)
@@ -109,50 +105,24 @@ class SievePages(Matcher):
 
     # -- matching --------------------------------------------------------------------------------------------
 
-    def _match_events(
-        self, events: EventColumns, first: int, out_count: NDArray[np.int64], out_slots: NDArray[np.int32]
-    ) -> int:
-        index = self._index()
-        n_events = events.start.shape[0] - 1
-        together = min(n_events - first, _MOST_EVENTS)
-        used = 0
-        while first < n_events and out_slots.shape[0] - used >= self.n_slots:
-            together = min(together, n_events - first)
-            found = self._match_together(index, events, first, together, out_count, out_slots[used:])
-            if found < 0:
-                together = max(1, together // 4)
-                continue
-            first += together
-            used += found
-        return first
-
     def _match_together(
         self,
-        index: SieveIndex,
         events: EventColumns,
         first: int,
         together: int,
         out_count: NDArray[np.int64],
         out_slots: NDArray[np.int32],
     ) -> int:
-        """Match some events side by side; return the number of matches, or -1 if there is no room for them."""
         n_chunks = self._null.shape[0]
         # The matches of one event are found in their order. Those of several are put in order afterwards.
         room = out_slots if together == 1 else np.empty(out_slots.shape[0], np.int32)
         found = Found(room, np.empty(n_chunks * together + 1, np.int64))
-        if not match(index, events, first, together, found):
+        if not match(self._index(), events, first, together, found):
             return -1
         if together == 1:
             out_count[first] = found.start[-1]
             return int(found.start[-1])
         return int(gather(found, together, n_chunks, out_count[first:], out_slots))
-
-    def _expected_matches(self, events: EventColumns) -> int:
-        """Match the first event to learn how much room the others need."""
-        n_events = int(events.start.shape[0]) - 1
-        count = np.zeros(1, np.int64)
-        self._match_together(self._index(), events, 0, 1, count, np.empty(self.n_slots, np.int32))
-        return min(2 * n_events * int(count[0]), _MOST_EXPECTED)
 
     # -- keeping ---------------------------------------------------------------------------------------------
 
