@@ -35,17 +35,13 @@ from eventsieve.matchers.sieve.order import BLOCK, match_rate, put_in_order
 from eventsieve.matchers.sieve.positions import Positions
 from eventsieve.matchers.sieve.predicates import PredicatePool
 from eventsieve.matchers.sieve.search import BITS_AT_ONCE, Found, SieveIndex, gather, match
-from eventsieve.matchers.together import TogetherMatcher
-from eventsieve.matchers.transforms import check_transform, table_arrays, table_for, table_from
+from eventsieve.matchers.sieve_settings import MOST_CELLS, RARE, SieveMatcher, longer
+from eventsieve.matchers.transforms import table_arrays, table_for, table_from
 from eventsieve.model.columns import EventColumns, flat
 from eventsieve.model.transform import TransformChoice, TransformTable
 
-_MOST_CELLS: Final = 256
-_LEAST_CELLS: Final = 4
 _MOST_VALUES: Final = 64
 """Whole numbers up to so many have a cell each, whatever the memory."""
-_RARE: Final = 100
-"""An attribute that fewer than one in so many clauses ask for has no rows."""
 _MOST_ATTRIBUTES: Final = (1 << 16) - 2
 _MANY_MATCHES: Final = 0.006
 """The share of clauses that events match, above which it pays to know of certain ones."""
@@ -54,7 +50,7 @@ _LONGEST_TAIL: Final = 64 * BLOCK
 """Clauses that stand in the order they came, before they are arranged too."""
 
 
-class Sieve(TogetherMatcher):
+class Sieve(SieveMatcher):
     name = "sieve"
     summary = "similar clauses in blocks, rows of bits by value cell; ours"
     capabilities = Capabilities(paper="ours", transforms=True, shares_batch=True)
@@ -70,18 +66,9 @@ class Sieve(TogetherMatcher):
     """Clauses that the rows were chosen for."""
 
     def __init__(
-        self, *, memory: int = 100, cells: int | None = None, rare: int = _RARE, transform: TransformChoice = "linear"
+        self, *, memory: int = 100, cells: int | None = None, rare: int = RARE, transform: TransformChoice = "linear"
     ) -> None:
-        if memory < 1:
-            raise ValueError(f"memory is a number of bytes per clause from 1 on, not {memory}")
-        if cells is not None and not 1 <= cells <= 1024:
-            raise ValueError(f"cells must be from 1 to 1024, not {cells}")
-        if rare < 1:
-            raise ValueError(f"rare must be at least 1, not {rare}")
-        self.memory = int(memory)
-        self.cells = cells
-        self.rare = int(rare)
-        self.transform = check_transform(transform)
+        super().__init__(memory=memory, cells=cells, rare=rare, transform=transform)
 
     # -- building and changing -------------------------------------------------------------------------------
 
@@ -228,7 +215,7 @@ class Sieve(TogetherMatcher):
         asked = np.bincount(self.clauses.attribute, minlength=self.n_attributes)
         frequent = (asked > 0) & (asked * self.rare >= used.size)
         attribute_of_row = np.argsort(-asked, kind="stable")[: int(frequent.sum())].astype(np.int32)
-        cells = self.cells or min(max(_LEAST_CELLS, self.memory * 8 // max(1, attribute_of_row.size)), _MOST_CELLS)
+        cells = self._choose_cells(attribute_of_row.size)
         self._learn_attributes(used, attribute_of_row, cells)
         if self.cells is None and self._n_values() <= _MOST_VALUES and not self._rows_decide():
             # A few more rows, and they leave no doubt.
@@ -239,7 +226,7 @@ class Sieve(TogetherMatcher):
             # Events match much, and rows leave open whether it is true: a second line per row tells of most, the more
             # the narrower cells are.
             n_lines = 2
-            cells = self.cells or min(2 * cells, _MOST_CELLS)
+            cells = self.cells or min(2 * cells, MOST_CELLS)
             self._learn_attributes(used, attribute_of_row, cells)
         self._rows = Rows(
             np.zeros((0, n_rows(attribute_of_row.size, cells), n_lines * LINE_WORDS), np.uint64),
@@ -280,13 +267,7 @@ class Sieve(TogetherMatcher):
         missing = max(0, -(-len(self._positions) // BLOCK) - hull.shape[0])
         if missing:
             self._rows = Rows(
-                _longer(bits, missing, ALL_ONES),
-                _longer(alive, missing, 0),
+                longer(bits, missing, ALL_ONES),
+                longer(alive, missing, 0),
                 np.concatenate([hull, open_hulls(missing, self.n_attributes)]),
             )
-
-
-def _longer(array: NDArray[Any], more: int, fill: Any) -> NDArray[Any]:
-    """Return the array with more rows at its end."""
-    added = np.full((more, *array.shape[1:]), fill, array.dtype)
-    return np.concatenate([array, added]) if array.shape[0] else added

@@ -7,7 +7,7 @@ ends of predicates, `search.py` the matching. docs/matchers/sieve-pages.md tells
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,18 +29,13 @@ from eventsieve.matchers.sieve_pages.layout import (
     remove_clauses,
 )
 from eventsieve.matchers.sieve_pages.search import Found, SieveIndex, gather, match
-from eventsieve.matchers.together import TogetherMatcher
-from eventsieve.matchers.transforms import check_transform, table_arrays, table_for, table_from
+from eventsieve.matchers.sieve_settings import RARE, SieveMatcher, longer
+from eventsieve.matchers.transforms import table_arrays, table_for, table_from
 from eventsieve.model.columns import EventColumns, flat
 from eventsieve.model.transform import TransformChoice
 
-_MOST_CELLS: Final = 256
-_LEAST_CELLS: Final = 4
-_RARE: Final = 100
-"""An attribute that fewer than one in so many clauses ask for has no rows."""
 
-
-class SievePages(TogetherMatcher):
+class SievePages(SieveMatcher):
     name = "sieve-pages"
     summary = "rows of bits by value cell, ANDed in cached pages, for much that matches; ours"
     capabilities = Capabilities(paper="ours", transforms=True, shares_batch=True)
@@ -53,21 +48,12 @@ class SievePages(TogetherMatcher):
     """Per chunk and rare attribute, the slots that do not ask for it."""
     _ends: Ends
     _built: int
-    """Clauses that the order and the rows were chosen for."""
+    """Clauses that the rows were chosen for."""
 
     def __init__(
-        self, *, memory: int = 280, cells: int | None = None, rare: int = _RARE, transform: TransformChoice = "linear"
+        self, *, memory: int = 280, cells: int | None = None, rare: int = RARE, transform: TransformChoice = "linear"
     ) -> None:
-        if memory < 1:
-            raise ValueError(f"memory is a number of bytes per clause from 1 on, not {memory}")
-        if cells is not None and not 1 <= cells <= 1024:
-            raise ValueError(f"cells must be from 1 to 1024, not {cells}")
-        if rare < 1:
-            raise ValueError(f"rare must be at least 1, not {rare}")
-        self.memory = int(memory)
-        self.cells = cells
-        self.rare = int(rare)
-        self.transform = check_transform(transform)
+        super().__init__(memory=memory, cells=cells, rare=rare, transform=transform)
 
     # -- building and changing -------------------------------------------------------------------------------
 
@@ -183,12 +169,6 @@ class SievePages(TogetherMatcher):
         frequent = (asked > 0) & (asked * self.rare >= max(1, int((self.clauses.stop > self.clauses.start).sum())))
         return np.where(frequent, np.cumsum(frequent) - 1, NONE).astype(np.int32)
 
-    def _choose_cells(self, n_row_attributes: int) -> int:
-        """Return how many cells the memory allows."""
-        if self.cells is not None:
-            return self.cells
-        return min(max(_LEAST_CELLS, self.memory * 8 // max(1, n_row_attributes)), _MOST_CELLS)
-
     def _take_attributes(
         self, row_attribute: NDArray[np.int32], highest_low: NDArray[np.float64], lowest_high: NDArray[np.float64]
     ) -> None:
@@ -212,14 +192,7 @@ class SievePages(TogetherMatcher):
         missing = -(-self.n_slots // PAGE) - self._pages.alive.shape[0]
         if missing > 0:
             alive, rows = self._pages
-            self._pages = Pages(_longer(alive, missing, 0), _longer(rows, missing, ALL_ONES))
+            self._pages = Pages(longer(alive, missing, 0), longer(rows, missing, ALL_ONES))
         n_chunks = -(-self.n_slots // BLOCK_SLOTS)
-        self._null = _longer(self._null, n_chunks - self._null.shape[0], ALL_ONES)
+        self._null = longer(self._null, n_chunks - self._null.shape[0], ALL_ONES)
         self._ends.add_chunks(n_chunks)
-
-
-def _longer(array: NDArray[Any], more: int, fill: Any) -> NDArray[Any]:
-    """Return the array with more rows at its end."""
-    if more <= 0:
-        return array
-    return np.concatenate([array, np.full((more, *array.shape[1:]), fill, array.dtype)])
