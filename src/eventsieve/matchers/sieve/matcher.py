@@ -19,6 +19,7 @@ from eventsieve._kernels.packed import whole_apart
 from eventsieve.errors import MatcherError
 from eventsieve.matchers.base import Capabilities
 from eventsieve.matchers.scratch import borrowed
+from eventsieve.matchers.sieve.found import BITS_AT_ONCE, Found, gather
 from eventsieve.matchers.sieve.layout import (
     NONE,
     Attributes,
@@ -34,7 +35,7 @@ from eventsieve.matchers.sieve.layout import (
 from eventsieve.matchers.sieve.order import BLOCK, match_rate, put_in_order
 from eventsieve.matchers.sieve.positions import Positions
 from eventsieve.matchers.sieve.predicates import PredicatePool
-from eventsieve.matchers.sieve.search import BITS_AT_ONCE, Found, SieveIndex, gather, match
+from eventsieve.matchers.sieve.search import SieveIndex, match
 from eventsieve.matchers.sieve_settings import MOST_CELLS, RARE, SieveMatcher, longer
 from eventsieve.matchers.transforms import table_arrays, table_for, table_from
 from eventsieve.model.columns import EventColumns, flat

@@ -1,11 +1,9 @@
-"""How events pass through the sieve: blocks are passed over by their hulls, rows ANDed, and what is left made exact.
+"""How events pass through the sieve: which blocks each has to look into, and by which of two ways they are matched.
 
-Work goes by visits, an event to a block. For several events, all visits to a block come before those to the next one,
-so its rows are read from main memory once for all of them. While the rows of one visit are ANDed, those of the visits
-to come are on their way.
-
-In loops that run often, conditions are joined by | and &, and arrays are taken out of their bundles first: across the
-branch of an `or`, the compiler counts references to every array of a bundle, five times the work.
+Hulls say which events look into a block. If these are few, each of them makes a visit: it ANDs rows of bits
+(`by_rows.py`). If they are many, the block is turned round: each of its clauses ANDs masks of events (`by_masks.py`),
+which costs the same for one event as for 512. All events meet a block before the next one is looked at, so what is
+read of it comes from main memory once for all of them.
 """
 
 from __future__ import annotations
@@ -15,15 +13,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eventsieve._kernels.bits import WORD_BITS, popcount, prefetch, trailing_zeros
 from eventsieve._kernels.compiler import inlined, kernel
-from eventsieve._kernels.lines import LINE_WORDS, and_four_lines
+from eventsieve.matchers.sieve.by_masks import SQUARE_WORDS, match_block
+from eventsieve.matchers.sieve.by_rows import VISITS_AT_ONCE, Visits, match_visits, room_for_visits
 from eventsieve.matchers.sieve.events import translated
+from eventsieve.matchers.sieve.masks import MASK_EVENTS, masks_of
 from eventsieve.matchers.sieve.order import BLOCK, SHARED
-from eventsieve.matchers.sieve.predicates import FIELDS, holds_exactly
+from eventsieve.matchers.sieve.predicates import FIELDS
 
 if TYPE_CHECKING:
     from eventsieve.matchers.sieve.events import EventCodes
+    from eventsieve.matchers.sieve.found import Found
     from eventsieve.matchers.sieve.layout import Attributes, Rows
     from eventsieve.matchers.sieve.predicates import Predicates
     from eventsieve.model.columns import ClauseTable, EventColumns
@@ -32,15 +32,8 @@ if TYPE_CHECKING:
 _FEW_EVENTS: Final = 8
 """Hulls are compared event by event up to here, and for all events of a batch in wide registers above."""
 _VISITS: Final = 4096
-_VISITS_AT_ONCE: Final = 16
-_ROWS_AHEAD: Final = 3
-"""Visits ahead of the one at work whose rows are fetched."""
-_CHECKS_AHEAD: Final = 12
-_UNSURE_AT_ONCE: Final = 2
-BITS_AT_ONCE: Final = 4
-"""Places for matches that are needed beyond their number."""
-_ZERO: Final = np.uint64(0)
-_ONE: Final = np.uint64(1)
+_VISIT_COST: Final = 35
+"""Predicates that can be taken through masks in the time of a visit by rows."""
 
 
 class SieveIndex(NamedTuple):
@@ -55,58 +48,83 @@ class SieveIndex(NamedTuple):
     clauses: ClauseTable  # by slot
 
 
-class Found(NamedTuple):
-    """Matches in the order they were found, in runs of the same event."""
-
-    slot: NDArray[np.int32]
-    run_event: NDArray[np.uint16]
-    run_stop: NDArray[np.int32]  # the matches of a run are those from the stop of the run before on
-    n_runs: NDArray[np.int64]  # (1,)
-
-
-class _Visits(NamedTuple):
-    """Which event looks into which block, and what it found there: scratch."""
-
-    block: NDArray[np.int32]
-    event: NDArray[np.int32]
-    possible: NDArray[np.uint64]  # (_VISITS_AT_ONCE * 8,)
-    certain: NDArray[np.uint64]  # (_VISITS_AT_ONCE * 8,)
-    unsure: NDArray[np.int32]  # (_VISITS_AT_ONCE * BLOCK,), positions to check
-    unsure_event: NDArray[np.int32]  # for each of them, the event
-
-
 @kernel
 def match(index: SieveIndex, events: EventColumns, first: int, n_events: int, out: Found) -> int:
     """Match the events from `first` on together; return the number of matches, or -1 if there is no room for all."""
     codes = translated(index.table, index.apart, index.attributes, events, first, n_events)
-    n_blocks = index.rows.hull.shape[0]
-    at_once = max(1, _VISITS // n_events)
-    visits = _Visits(
-        np.empty(at_once * n_events + 1, np.int32),
-        np.empty(at_once * n_events + 1, np.int32),
-        np.empty(_VISITS_AT_ONCE * LINE_WORDS, np.uint64),
-        np.empty(_VISITS_AT_ONCE * LINE_WORDS, np.uint64),
-        np.empty(_VISITS_AT_ONCE * BLOCK + _UNSURE_AT_ONCE, np.int32),
-        np.empty(_VISITS_AT_ONCE * BLOCK + _UNSURE_AT_ONCE, np.int32),
-    )
-    passes = np.empty(n_events, np.uint8)
-    used = 0
     out.n_runs[0] = 0
-    for block in range(0, n_blocks, at_once):
-        stop = min(block + at_once, n_blocks)
-        if n_events <= _FEW_EVENTS:
-            n_visits = _visits_by_event(index.rows.hull, block, stop, codes.code, visits.block, visits.event)
-        else:
+    if n_events <= _FEW_EVENTS:
+        return _match_few(index, codes, out)
+    crowded = np.empty(index.rows.hull.shape[0], np.int32)
+    used, n_crowded = _match_visits(index, codes, crowded, out)
+    return _match_crowded(index, codes, crowded[:n_crowded], used, out)
+
+
+@kernel
+def _match_few(index: SieveIndex, codes: EventCodes, out: Found) -> int:
+    """Match a few events, one after the other."""
+    hull, n_events = index.rows.hull, codes.code.shape[0]
+    at_once = max(1, _VISITS // n_events)
+    visits = room_for_visits(at_once * n_events)
+    used = 0
+    for block in range(0, hull.shape[0], at_once):
+        stop = min(block + at_once, hull.shape[0])
+        n_visits = _visits_by_event(hull, block, stop, codes.code, visits.block, visits.event)
+        used = _make(index, codes, visits, n_visits, used, out)
+        if used < 0:
+            return -1
+    return used
+
+
+@kernel
+def _match_visits(index: SieveIndex, codes: EventCodes, out_crowded: NDArray[np.int32], out: Found) -> tuple[int, int]:
+    """Match many events with the blocks that few of them look into, and list the others.
+
+    Return how many matches there are, or -1 if there is no room, and how many blocks are listed.
+    """
+    hull, n_events = index.rows.hull, codes.code.shape[0]
+    n_squares = -(-n_events // MASK_EVENTS)
+    per_block = BLOCK * index.predicates.code.shape[0] // FIELDS // max(1, index.predicates.span.shape[0] // 2)
+    visits = room_for_visits(_VISITS + n_events)
+    passes = np.empty(n_events, np.uint8)
+    used, n_visits, n_crowded = 0, 0, 0
+    for block in range(hull.shape[0]):
+        before = n_visits
+        n_visits = _visits_to_block(hull, block, codes.by_attribute, passes, visits.block, visits.event, n_visits)
+        if (n_visits - before) * _VISIT_COST > n_squares * per_block:
+            n_visits = before
+            out_crowded[n_crowded] = block
+            n_crowded += 1
+        if n_visits >= _VISITS or block == hull.shape[0] - 1:
+            used = _make(index, codes, visits, n_visits, used, out)
+            if used < 0:
+                break
             n_visits = 0
-            for b in range(block, stop):
-                n_visits = _visits_to_block(
-                    index.rows.hull, b, codes.by_attribute, passes, visits.block, visits.event, n_visits
-                )
-        for begin in range(0, n_visits, _VISITS_AT_ONCE):
-            end = min(begin + _VISITS_AT_ONCE, n_visits)
-            used = _finish(index, codes, visits, begin, end, n_visits, used, out)
+    return used, n_crowded
+
+
+@kernel
+def _match_crowded(index: SieveIndex, codes: EventCodes, blocks: NDArray[np.int32], used: int, out: Found) -> int:
+    """Match many events with the blocks that many of them look into; `used` matches are there, or -1 for no room."""
+    if blocks.shape[0] == 0 or used < 0:
+        return used
+    n_events = codes.code.shape[0]
+    square = np.empty(SQUARE_WORDS, np.uint64)
+    for first in range(0, n_events, MASK_EVENTS):
+        masks = masks_of(codes, first, min(MASK_EVENTS, n_events - first))
+        for block in blocks:
+            used = match_block(index, codes, masks, block, square, used, out)
             if used < 0:
                 return -1
+    return used
+
+
+@inlined
+def _make(index: SieveIndex, codes: EventCodes, visits: Visits, n_visits: int, used: int, out: Found) -> int:
+    """Make all visits; return how many matches there are then, or -1 if there is no room for them."""
+    for begin in range(0, n_visits, VISITS_AT_ONCE):
+        if used >= 0:
+            used = match_visits(index, codes, visits, begin, min(begin + VISITS_AT_ONCE, n_visits), n_visits, used, out)
     return used
 
 
@@ -155,218 +173,3 @@ def _visits_to_block(
         out_block[n], out_event[n] = block, e
         n += passes[e]
     return n
-
-
-@kernel
-def _finish(
-    index: SieveIndex,
-    codes: EventCodes,
-    visits: _Visits,
-    begin: int,
-    end: int,
-    n_visits: int,
-    used: int,
-    out: Found,
-) -> int:
-    """Make the visits from `begin` to `end`; return how many matches there are then, or -1 if there is no room."""
-    _sift(index.rows, codes, visits, begin, end, n_visits)
-    n_unsure, used = _list_certain(index, visits, begin, end, used, out)
-    if used < 0 or used + n_unsure > out.slot.shape[0]:
-        return -1
-    return _list_checked(index, codes, visits, n_unsure, used, out)
-
-
-@kernel
-def _sift(rows: Rows, codes: EventCodes, visits: _Visits, begin: int, end: int, n_visits: int) -> None:
-    """AND the rows of some visits until nothing is left: what is possible, and what of it is certain."""
-    bits, alive, hull = rows.bits.reshape(rows.bits.size), rows.alive, rows.hull
-    chosen, n_chosen, n_absent, row = codes.chosen, codes.n_chosen, codes.n_absent, codes.row
-    visit_block, visit_event = visits.block, visits.event
-    possible, certain, sure = visits.possible, visits.certain, codes.sure
-    width = rows.bits.shape[2]
-    block_words = rows.bits.shape[1] * width
-    n_used = 8
-    for i in range(begin, end):
-        if i + _ROWS_AHEAD < n_visits:
-            block, e = visit_block[i + _ROWS_AHEAD], visit_event[i + _ROWS_AHEAD]
-            first = block * block_words
-            for j in range(SHARED):
-                prefetch(bits, first + row[e, hull[block, 0, j]] * width)
-            # As many as the last visit needed: similar blocks need similar numbers.
-            for j in range(min(n_used, n_chosen[e])):
-                for line in range(0, width, LINE_WORDS):
-                    prefetch(bits, first + chosen[e, j] * width + line)
-        block, e = visit_block[i], visit_event[i]
-        first = block * block_words
-        at = (i - begin) * LINE_WORDS
-        for w in range(LINE_WORDS):
-            possible[at + w] = alive[block, w]
-        # Shared attributes first: every clause of the block asks for them, so these rows rule out most.
-        left = and_four_lines(
-            bits,
-            first + row[e, hull[block, 0, 0]] * width,
-            first + row[e, hull[block, 0, 1]] * width,
-            first + row[e, hull[block, 0, 2]] * width,
-            first + row[e, hull[block, 0, 3]] * width,
-            possible,
-            at,
-        )
-        j = 0
-        while (left != _ZERO) & (j < n_chosen[e]):
-            left = _and_rows(bits, first, width, chosen, e, j, possible, at)
-            j += 4
-        n_used = j
-        certain_at_all = (left != _ZERO) & (sure[e] | (width > LINE_WORDS))
-        for w in range(LINE_WORDS):
-            certain[at + w] = alive[block, LINE_WORDS + w] if certain_at_all else _ZERO
-        if certain_at_all & (not sure[e]):
-            for k in range(n_absent[e] // 4 * 4, n_chosen[e], 4):
-                _and_rows(bits, first + LINE_WORDS, width, chosen, e, k, certain, at)
-
-
-@inlined
-def _and_rows(
-    bits: NDArray[np.uint64],
-    first: int,
-    width: int,
-    chosen: NDArray[np.int32],
-    e: int,
-    j: int,
-    out: NDArray[np.uint64],
-    at: int,
-) -> np.uint64:
-    """AND four of an event's rows; return zero if nothing is left."""
-    return and_four_lines(
-        bits,
-        first + chosen[e, j] * width,
-        first + chosen[e, j + 1] * width,
-        first + chosen[e, j + 2] * width,
-        first + chosen[e, j + 3] * width,
-        out,
-        at,
-    )
-
-
-@kernel
-def _list_certain(index: SieveIndex, visits: _Visits, begin: int, end: int, used: int, out: Found) -> tuple[int, int]:
-    """List what is certain as matches and the rest as unsure; return the number of both, matches -1 without room."""
-    span, slot_of_position = index.predicates.span, index.slot_of_position
-    possible, certain = visits.possible, visits.certain
-    unsure, unsure_event = visits.unsure, visits.unsure_event
-    out_slot = out.slot
-    visit_block, visit_event = visits.block, visits.event
-    n_unsure = 0
-    for i in range(begin, end):
-        block, e = visit_block[i], visit_event[i]
-        for w in range((i - begin) * LINE_WORDS, (i - begin + 1) * LINE_WORDS):
-            if possible[w] == _ZERO:
-                continue
-            place = block * BLOCK + w % LINE_WORDS * WORD_BITS
-            known, word = possible[w] & certain[w], possible[w] & ~certain[w]
-            if known != _ZERO:
-                n_bits = popcount(known)
-                if used + n_bits + BITS_AT_ONCE > out_slot.shape[0]:
-                    return 0, -1
-                # As many as a word mostly has, whether it has them or not: cheaper than to guess wrong where to stop.
-                for k in range(BITS_AT_ONCE):
-                    out_slot[used + k] = slot_of_position[place + trailing_zeros(known | np.uint64(known == _ZERO))]
-                    known &= known - _ONE
-                for k in range(BITS_AT_ONCE, n_bits):
-                    out_slot[used + k] = slot_of_position[place + trailing_zeros(known)]
-                    known &= known - _ONE
-                used += n_bits
-            n_bits = popcount(word)
-            for k in range(_UNSURE_AT_ONCE):
-                position = place + trailing_zeros(word | np.uint64(word == _ZERO))
-                unsure[n_unsure + k], unsure_event[n_unsure + k] = position, e
-                prefetch(span, 2 * position)
-                prefetch(slot_of_position, position)
-                word &= word - _ONE
-            for k in range(_UNSURE_AT_ONCE, n_bits):
-                position = place + trailing_zeros(word)
-                unsure[n_unsure + k], unsure_event[n_unsure + k] = position, e
-                prefetch(span, 2 * position)
-                prefetch(slot_of_position, position)
-                word &= word - _ONE
-            n_unsure += n_bits
-        _end_run(out, e, used)
-    return n_unsure, used
-
-
-@inlined
-def _end_run(out: Found, e: int, used: int) -> None:
-    """Note that all matches since the last run are of event e, if there are any."""
-    n = out.n_runs[0]
-    before = out.run_stop[n - 1] if n > 0 else 0
-    if used > before:
-        out.run_event[n], out.run_stop[n] = e, used
-        out.n_runs[0] = n + 1
-
-
-@kernel
-def _list_checked(index: SieveIndex, codes: EventCodes, visits: _Visits, n_unsure: int, used: int, out: Found) -> int:
-    """List the unsure that hold; return how many matches there are then. There is room for them."""
-    predicate_code, span = index.predicates.code, index.predicates.span
-    unsure, unsure_event, code, whole = visits.unsure, visits.unsure_event, codes.code, codes.whole
-    slot_of_position, out_slot = index.slot_of_position, out.slot
-    e_before = 0
-    for i in range(min(_CHECKS_AHEAD, n_unsure)):
-        _fetch_predicates(predicate_code, span, unsure[i])
-    n_ties = 0
-    for i in range(n_unsure):
-        if i + _CHECKS_AHEAD < n_unsure:
-            _fetch_predicates(predicate_code, span, unsure[i + _CHECKS_AHEAD])
-        position, e = unsure[i], unsure_event[i]
-        if e != e_before:
-            _end_run(out, e_before, used)
-            e_before = e
-        holds, ties = True, False
-        for at in range(FIELDS * span[2 * position], FIELDS * span[2 * position + 1], FIELDS):
-            value = code[e, predicate_code[at]]
-            low, high = np.int32(predicate_code[at + 1]), np.int32(predicate_code[at + 2])
-            ties |= (value == low) | (value == high)
-            if (value < low) | (value > high):
-                holds = False
-                break
-        slot = slot_of_position[position]
-        open_tie = holds & ties & (not whole[e])
-        out_slot[used] = slot
-        used += holds & (not open_tie)
-        # The beginning of the list has been gone through: it takes what only exact bounds can tell.
-        unsure[n_ties], unsure_event[n_ties] = slot, e
-        n_ties += open_tie
-    _end_run(out, e_before, used)
-    for i in range(n_ties):
-        out_slot[used] = unsure[i]
-        used += holds_exactly(index.clauses, unsure[i], codes.value, unsure_event[i])
-        _end_run(out, unsure_event[i], used)
-    return used
-
-
-@inlined
-def _fetch_predicates(predicate_code: NDArray[np.uint16], span: NDArray[np.int32], position: int) -> None:
-    """Ask for the first and the last predicate of a clause: mostly they are not in the same line."""
-    prefetch(predicate_code, FIELDS * span[2 * position])
-    prefetch(predicate_code, FIELDS * span[2 * position + 1] - 1)
-
-
-@kernel
-def gather(found: Found, n_events: int, out_count: NDArray[np.int64], out_slots: NDArray[np.int32]) -> None:
-    """Put the matches in order of their events."""
-    slot, run_event, run_stop, n_runs = found.slot, found.run_event, found.run_stop, found.n_runs[0]
-    place = np.zeros(n_events + 1, np.int64)
-    before = 0
-    for run in range(n_runs):
-        place[run_event[run] + 1] += run_stop[run] - before
-        before = run_stop[run]
-    for e in range(n_events):
-        out_count[e] = place[e + 1]
-        place[e + 1] += place[e]
-    before = 0
-    for run in range(n_runs):
-        e = run_event[run]
-        first = place[e]
-        for i in range(run_stop[run] - before):
-            out_slots[first + i] = slot[before + i]
-        place[e] = first + run_stop[run] - before
-        before = run_stop[run]

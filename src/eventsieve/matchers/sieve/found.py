@@ -1,0 +1,59 @@
+"""Matches as they are found, block by block, and how they come into the order of their events."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eventsieve._kernels.bits import prefetch
+from eventsieve._kernels.compiler import inlined, kernel
+
+BITS_AT_ONCE = 4
+"""Places for matches that are needed beyond their number: bits are listed so many at a time."""
+_RUNS_AHEAD = 6
+
+
+class Found(NamedTuple):
+    """Matches in the order they were found, in runs of the same event."""
+
+    slot: NDArray[np.int32]
+    run_event: NDArray[np.uint16]
+    run_stop: NDArray[np.int32]  # the matches of a run are those from the stop of the run before on
+    n_runs: NDArray[np.int64]  # (1,)
+
+
+@inlined
+def end_run(found: Found, e: int, used: int) -> None:
+    """Note that all matches since the last run are of event e, if there are any."""
+    n = found.n_runs[0]
+    before = found.run_stop[n - 1] if n > 0 else 0
+    if used > before:
+        found.run_event[n], found.run_stop[n] = e, used
+        found.n_runs[0] = n + 1
+
+
+@kernel
+def gather(found: Found, n_events: int, out_count: NDArray[np.int64], out_slots: NDArray[np.int32]) -> None:
+    """Put the matches in order of their events."""
+    slot, run_event, run_stop, n_runs = found.slot, found.run_event, found.run_stop, found.n_runs[0]
+    place = np.zeros(n_events + 1, np.int64)
+    before = 0
+    for run in range(n_runs):
+        place[run_event[run] + 1] += run_stop[run] - before
+        before = run_stop[run]
+    for e in range(n_events):
+        out_count[e] = place[e + 1]
+        place[e + 1] += place[e]
+    before = 0
+    for run in range(n_runs):
+        if run + _RUNS_AHEAD < n_runs:
+            # Every event has a place of its own to write to, and a run is too short to wait for it.
+            prefetch(out_slots, place[run_event[run + _RUNS_AHEAD]] + BITS_AT_ONCE)
+        e = run_event[run]
+        first = place[e]
+        for i in range(run_stop[run] - before):
+            out_slots[first + i] = slot[before + i]
+        place[e] = first + run_stop[run] - before
+        before = run_stop[run]
