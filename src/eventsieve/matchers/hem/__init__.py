@@ -1,8 +1,9 @@
 """HEM: per attribute, mark whom a value rules out in a triangle of intervals, or check who is left; choose per event.
 
 Paper: Fan, Liu, Tang: "Toward high efficiency for content-based multi-attribute event matching via hybrid methods",
-Sci China Inf Sci 2016. Section 4.2.1 (the triangle, `triangle.py`, and how it changes, `changing.py`), 4.2.2 and 4.3.1
-(the two methods and the queue, `search.py`), 4.3.2 and 4.3.3 (cost model, order and method per event, `plan.py`).
+Sci China Inf Sci 2016. Section 4.2.1 (the triangle, `triangle.py`), 4.2.2 and 4.3.1 (the two methods and the queue,
+`search.py`), 4.3.2 and 4.3.3 (cost model, order and method per event, `plan.py`). New clauses stand in a tail
+(`tail.py`) and are filed into the triangles many at a time (`filing.py`).
 
 An interval is a point: its middle to the right, half its width upwards. All points lie in an isosceles triangle, which
 is cut into square grids. Two lines rise from a value on the baseline: left of one lie the intervals that end before the
@@ -23,9 +24,10 @@ Differences from the paper:
 * Events may lack attributes: one bitset per attribute says who does not ask for it, and an absent one costs an AND.
 * The direct method reads a column of codes per attribute. Attributes that few clauses ask for have no column: what
   they leave open is looked up in the clause table, for all of them at once.
-* Clauses are cut into blocks of up to 65,472, each with its own triangles, so that the bits in work stay in the
+* Clauses are cut into blocks of up to 65,536, each with its own triangles, so that the bits in work stay in the
   first-level cache. An attribute with few intervals per block has fewer rows than `tau`.
-* A deleted clause is out of all matches at once, and out of the triangles when its block is next swept.
+* A new clause is compared by itself until there are enough of them to rewrite a block's triangles. A deleted clause is
+  out of all matches at once, and out of the triangles when its block is next rewritten.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eventsieve._kernels.compiler import inlined, kernel
-from eventsieve.matchers.hem.triangle import CODE_BITS, COUNT_BITS, GROUP_BITS, N_PARTS, Columns, Counts
+from eventsieve.matchers.hem.coding import CODE_BITS
+from eventsieve.matchers.hem.triangle import COUNT_BITS, GROUP_BITS, N_PARTS, Columns, Counts
 from eventsieve.model.columns import EventColumns
 
 NEAR_OPTIMAL = 0

@@ -12,9 +12,11 @@ from eventsieve._kernels.bitset import and_row, copy_row, extract_bits, has_bit,
 from eventsieve._kernels.bop import BlockRows, absent_attributes, start_block
 from eventsieve._kernels.buckets import clear_places, set_places
 from eventsieve._kernels.compiler import inlined, kernel
+from eventsieve.matchers.hem.coding import CODE_BITS, LAST_CODE, satisfied, signed
 from eventsieve.matchers.hem.plan import Plans
 from eventsieve.matchers.hem.seats import BLOCK_SEATS, Seats, slot_at
-from eventsieve.matchers.hem.triangle import CODE_BITS, LAST_CODE, Grid, Index, RowLists
+from eventsieve.matchers.hem.tail import TailScratch, match_tail, new_tail_scratch
+from eventsieve.matchers.hem.triangle import Grid, Index, Lists, first_grid, first_head
 from eventsieve.model.columns import ClauseTable, EventColumns
 
 _WORDS = BLOCK_SEATS // WORD_BITS
@@ -35,10 +37,11 @@ class Scratch(NamedTuple):
 
     value: NDArray[np.float64]  # (n_attributes,), NaN where the event has none: no comparison with NaN holds
     absent: NDArray[np.int32]  # (n_attributes,)
-    border: NDArray[np.int32]  # (n_attributes, most rows, 4)
-    result: NDArray[np.uint64]  # (words of a block, and one for holes), the clauses that are left
+    border: NDArray[np.int32]  # (n_attributes, most rows, 4), numbers of grids
+    result: NDArray[np.uint64]  # (words of a block,), the clauses that are left
     kept: NDArray[np.uint64]  # the same of one attribute
     doubtful: NDArray[np.uint64]  # those with an end in the code of a value
+    tail: TailScratch
 
 
 def new_scratch(grid: Grid) -> Scratch:
@@ -48,9 +51,10 @@ def new_scratch(grid: Grid) -> Scratch:
         np.full(n_attributes, np.nan),
         np.empty(n_attributes, np.int32),
         np.empty((n_attributes, int(grid.rows.max(initial=1)), 4), np.int32),
-        np.zeros(_WORDS + 1, np.uint64),
-        np.zeros(_WORDS + 1, np.uint64),
-        np.zeros(_WORDS + 1, np.uint64),
+        np.zeros(_WORDS, np.uint64),
+        np.zeros(_WORDS, np.uint64),
+        np.zeros(_WORDS, np.uint64),
+        new_tail_scratch(),
     )
 
 
@@ -84,13 +88,13 @@ def match(
             a = events.attribute[i]
             _find_borders(index.grid.rows[a], codes[i], scratch.border[a])
         for block in range(rows.alive.shape[0]):
-            start_block(rows, block, scratch.absent, n_absent, scratch.result[:_WORDS])
+            start_block(rows, block, scratch.absent, n_absent, scratch.result)
             doubt = unchecked
             for k in range(events.start[e], walks):
                 i = plans.step[k]
                 doubt |= _walk(index, rows, block, events.attribute[i], codes[i], plans.keeps[i], scratch)
             base = block * BLOCK_SEATS
-            stop = extract_bits(scratch.result[:_WORDS], base, position, out_slots)
+            stop = extract_bits(scratch.result, base, position, out_slots)
             for k in range(walks, checks):
                 i = plans.step[k]
                 column = index.columns.ends[block, index.columns.column_of_attribute[events.attribute[i]]]
@@ -106,6 +110,10 @@ def match(
                 scratch.doubtful[:] = _NONE
             _to_slots(index.seats, block, out_slots[position:stop])
             position = stop
+        absent = scratch.absent[:n_absent]
+        position = match_tail(
+            clauses, index.tail, events, codes, e, absent, scratch.value, scratch.tail, position, out_slots
+        )
         for i in range(events.start[e], events.start[e + 1]):
             scratch.value[events.attribute[i]] = np.nan
         out_count[e] = position - begin
@@ -118,26 +126,26 @@ def match(
 
 @kernel
 def _find_borders(tau: int, code: int, out_border: NDArray[np.int32]) -> None:
-    """Write, per row, the columns that the lines of a value cut (Algorithm 1, lines 1 and 2).
+    """Write, per row, the grids that the lines of a value cut (Algorithm 1, lines 1 and 2).
 
-    Columns before the first border end before the value, and from the second on they end after it. Columns before the
+    Grids before the first border end before the value, and from the second on they end after it. Grids before the
     third begin before the value, and from the fourth on they begin after it. Codes are doubled, as in `triangle`.
     """
     for row in range(tau):
         # The least and the greatest doubled half width of the row.
         least = -((-row << (CODE_BITS + 1)) // (2 * tau))
         most = -((-(row + 1) << (CODE_BITS + 1)) // (2 * tau)) - 1
-        out_border[row, 0] = _column(tau, row, 2 * code - most, 0)
-        out_border[row, 1] = _column(tau, row, 2 * code - least, 1)
-        out_border[row, 2] = _column(tau, row, 2 * code + least, 0)
-        out_border[row, 3] = _column(tau, row, 2 * code + most, 1)
+        out_border[row, 0] = _border(tau, row, 2 * code - most, 0)
+        out_border[row, 1] = _border(tau, row, 2 * code - least, 1)
+        out_border[row, 2] = _border(tau, row, 2 * code + least, 0)
+        out_border[row, 3] = _border(tau, row, 2 * code + most, 1)
 
 
 @inlined
-def _column(tau: int, row: int, doubled_middle: int, behind: int) -> int:
-    """Return the column of a middle, or the one behind it, within a row and counted from its first."""
+def _border(tau: int, row: int, doubled_middle: int, behind: int) -> int:
+    """Return the grid of a middle, or the one behind it, within a row."""
     column = ((doubled_middle * 2 * tau) >> (CODE_BITS + 1)) + behind
-    return min(max(column, row), 2 * tau - row) - row
+    return first_grid(tau, row) + min(max(column, row), 2 * tau - row) - row
 
 
 @kernel
@@ -147,20 +155,21 @@ def _walk(index: Index, rows: BlockRows, block: int, a: int, code: int, keeps: b
     Say whether an interval that stays has an end in the code of the value.
     """
     grid, lists = index.grid, index.lists
-    start = lists.start[block * grid.row_start[-1] + grid.row_start[a] :][: grid.rows[a]]
-    head = lists.head[block * grid.head_start[-1] + grid.head_start[a] :]
+    base = lists.start[block * grid.rows.shape[0] + a]
+    head = lists.head[first_head(grid, block, a) : first_head(grid, block, a + 1)]
+    border = scratch.border[a, : grid.rows[a]]
     if not keeps:
-        return _sweep(lists, start, head, scratch.border[a], code, False, scratch.result, scratch.doubtful)
-    copy_row(rows.null[block, a], scratch.kept[:_WORDS])
-    doubt = _sweep(lists, start, head, scratch.border[a], code, True, scratch.kept, scratch.doubtful)
-    and_row(scratch.kept[:_WORDS], scratch.result[:_WORDS])
+        return _sweep(lists, base, head, border, code, False, scratch.result, scratch.doubtful)
+    copy_row(rows.null[block, a], scratch.kept)
+    doubt = _sweep(lists, base, head, border, code, True, scratch.kept, scratch.doubtful)
+    and_row(scratch.kept, scratch.result)
     return doubt
 
 
 @kernel
 def _sweep(
-    lists: RowLists,
-    start: NDArray[np.int64],
+    lists: Lists,
+    base: int,
     head: NDArray[np.uint32],
     border: NDArray[np.int32],
     code: int,
@@ -172,29 +181,32 @@ def _sweep(
 
     Outside are subareas 1 and 2, between is subarea 3. The grids that a line cuts are compared either way.
     """
-    tau = start.shape[0]
+    tau = border.shape[0]
     place, low, high = lists.place, lists.low, lists.high
     doubt = False
+    outside = base
     for row in range(tau):
-        _look_ahead(lists, start, head, border, min(row + _ROWS_AHEAD, tau - 1))
-        cut_0, cut_1, cut_2, cut_3 = _cuts(start, head, border, row)
+        _look_ahead(lists, base, head, border[min(row + _ROWS_AHEAD, tau - 1)])
+        cut_0, cut_1, cut_2, cut_3 = _cuts(base, head, border[row])
         if keeps:
             if row == 0:
                 doubt |= _keep_lowest(lists, cut_0, cut_3, code, out_bits, out_doubtful)
                 continue
             set_places(place, cut_1, cut_2, out_bits)
         else:
-            stop = start[row] + np.int64(head[_first_head(tau, row) + 2 * (tau - row)])
-            clear_places(place, start[row], cut_0, out_bits)
-            clear_places(place, cut_3, stop, out_bits)
+            # The right end of a row and the left end of the next one are one run.
+            clear_places(place, outside, cut_0, out_bits)
+            outside = cut_3
         doubt |= _compare_band(place, high, cut_0, cut_1, np.uint16(code), keeps, out_bits, out_doubtful)
         doubt |= _compare_band(place, low, cut_2, cut_3, np.uint16(LAST_CODE - code), keeps, out_bits, out_doubtful)
+    if not keeps:
+        clear_places(place, outside, base + signed(head[-1]), out_bits)
     return doubt
 
 
 @inlined
 def _keep_lowest(
-    lists: RowLists,
+    lists: Lists,
     first: int,
     stop: int,
     code: int,
@@ -213,31 +225,20 @@ def _keep_lowest(
 
 
 @inlined
-def _first_head(tau: int, row: int) -> int:
-    """Return where the heads of a row begin: row r has 2 * (tau - r) columns, and one head more."""
-    return row * (2 * tau + 2 - row)
-
-
-@inlined
-def _cuts(
-    start: NDArray[np.int64], head: NDArray[np.uint32], border: NDArray[np.int32], row: int
-) -> tuple[int, int, int, int]:
+def _cuts(base: int, head: NDArray[np.uint32], border: NDArray[np.int32]) -> tuple[int, int, int, int]:
     """Return where in the pool the four borders of a row are."""
-    base, h = start[row], _first_head(start.shape[0], row)
     return (
-        base + np.int64(head[h + border[row, 0]]),
-        base + np.int64(head[h + border[row, 1]]),
-        base + np.int64(head[h + border[row, 2]]),
-        base + np.int64(head[h + border[row, 3]]),
+        base + signed(head[border[0]]),
+        base + signed(head[border[1]]),
+        base + signed(head[border[2]]),
+        base + signed(head[border[3]]),
     )
 
 
 @inlined
-def _look_ahead(
-    lists: RowLists, start: NDArray[np.int64], head: NDArray[np.uint32], border: NDArray[np.int32], row: int
-) -> None:
+def _look_ahead(lists: Lists, base: int, head: NDArray[np.uint32], border: NDArray[np.int32]) -> None:
     """Fetch what a later row compares: a few entries here and there, which the processor does not foresee."""
-    cut_0, _, cut_2, _ = _cuts(start, head, border, row)
+    cut_0, _, cut_2, _ = _cuts(base, head, border)
     prefetch(lists.place, cut_0)
     prefetch(lists.high, cut_0)
     prefetch(lists.place, cut_2)
@@ -321,18 +322,10 @@ def _check_exactly(
     for seat in out_survivors:
         place = seat - block * BLOCK_SEATS
         sure = not (everyone or has_bit(scratch.doubtful, place))
-        if sure or _satisfied(clauses, slot_at(seats, block, place), scratch.value):
+        if sure or satisfied(clauses, slot_at(seats, block, place), scratch.value):
             out_survivors[n_kept] = seat
             n_kept += 1
     return n_kept
-
-
-@kernel
-def _satisfied(clauses: ClauseTable, s: int, value: NDArray[np.float64]) -> bool:
-    for p in range(clauses.start[s], clauses.stop[s]):
-        if not (clauses.low[p] <= value[clauses.attribute[p]] <= clauses.high[p]):
-            return False
-    return True
 
 
 @kernel

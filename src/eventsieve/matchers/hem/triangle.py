@@ -1,10 +1,8 @@
 """The triangle of every attribute: which grid an interval lies in, and lists of clauses by row and column.
 
-Section 4.2.1. A row of grids is one contiguous run of entries in a pool, column after column, so that "all columns left
-of a line" is one sweep over memory. An entry is a clause's place within its block and the codes of its two ends.
-
-Every grid has a little room. It is filled with holes: entries whose place is behind the last of the block, so that a
-sweep may mark them without harm and need not know where they are. How lists change is in `changing.py`.
+Section 4.2.1. A triangle is one contiguous list of entries, row after row and in each row column after column, so that
+"all columns left of a line" is one sweep over memory. An entry is a clause's place within its block and the codes of
+its two ends. There are no gaps between entries: a list is only ever rewritten as a whole (`filing.py`).
 """
 
 from __future__ import annotations
@@ -17,14 +15,12 @@ from numpy.typing import NDArray
 from eventsieve._kernels.bitset import clear_bit, set_bit
 from eventsieve._kernels.bop import BlockRows
 from eventsieve._kernels.compiler import inlined, kernel
-from eventsieve._kernels.positions import position_of
+from eventsieve.matchers.hem.coding import CODE_BITS, LAST_CODE, codes_of, signed
 from eventsieve.matchers.hem.seats import BLOCK_SEATS, Seats
-from eventsieve.model.columns import ClauseTable, EventColumns
+from eventsieve.matchers.hem.tail import Tail
+from eventsieve.model.columns import ClauseTable
 from eventsieve.model.transform import TransformTable
 
-HOLE = BLOCK_SEATS
-CODE_BITS = 16
-LAST_CODE = (1 << CODE_BITS) - 1
 OPEN = np.uint32(LAST_CODE << CODE_BITS)
 """The two codes of an interval that holds every value."""
 COUNT_BITS = 8
@@ -37,24 +33,21 @@ N_GROUPS = 1 << GROUP_BITS
 class Grid(NamedTuple):
     """Attribute a has rows[a] rows; row r has the columns r up to 2 * rows[a] - r.
 
-    A block keeps one list per row, and one head per column and one behind the last. The attribute's come after those
-    of the attributes before it.
+    A block keeps one head per grid and one behind the last. The attribute's come after those of the attributes before.
     """
 
     table: TransformTable
     rows: NDArray[np.int32]  # (n_attributes,), the paper's tau
-    row_start: NDArray[np.int64]  # (n_attributes + 1,)
     head_start: NDArray[np.int64]  # (n_attributes + 1,)
 
 
-class RowLists(NamedTuple):
-    """Row list i, whose heads begin at h, has in its column number c the entries from start[i] + head[h + c] up to
-    start[i] + head[h + c + 1]."""
+class Lists(NamedTuple):
+    """List i = block * n_attributes + a, whose heads begin at h, has in its grid number g the entries from
+    start[i] + head[h + g] up to start[i] + head[h + g + 1]."""
 
-    start: NDArray[np.int64]  # (n_blocks * n_rows,)
-    size: NDArray[np.int32]  # (n_blocks * n_rows,), holes included
+    start: NDArray[np.int64]  # (n_lists,)
+    room: NDArray[np.int32]  # (n_lists,), entries the list may have before it must move
     head: NDArray[np.uint32]  # (n_blocks * n_heads,)
-    filled: NDArray[np.uint16]  # (n_blocks * n_heads,), the grid's entries that are not holes
     place: NDArray[np.uint16]  # (n_pool,), the seat within its block
     low: NDArray[np.uint16]  # (n_pool,), LAST_CODE - code of the low end, so that both ends are compared alike
     high: NDArray[np.uint16]  # (n_pool,), the code of the high end
@@ -64,7 +57,7 @@ class RowLists(NamedTuple):
 class Columns(NamedTuple):
     """The ends of popular attributes by seat: what the direct method reads.
 
-    A free seat is open. (One row per seat would make insertions cheaper, but matches on `full` a fifth slower.)
+    (One row per seat would make filing cheaper, but matches on `full` a fifth slower.)
     """
 
     column_of_attribute: NDArray[np.int32]  # (n_attributes,), -1 where there is none
@@ -79,69 +72,61 @@ class Counts(NamedTuple):
 
 
 class Index(NamedTuple):
-    """All of it."""
+    """All of it. Clauses of the tail are in nothing else, nor are they counted."""
 
     grid: Grid
-    lists: RowLists
+    lists: Lists
     columns: Columns
     counts: Counts
     seats: Seats
+    tail: Tail
 
 
 # -- where an interval lies ----------------------------------------------------------------------------------
 
 
 @inlined
-def _code(table: TransformTable, a: int, value: float) -> int:
-    """Return the code of a value: from 1 to 65,534, so that open ends are strictly outside.
-
-    With one linear piece, the usual case, nothing is searched, in a third of the time of `position_of`.
-    """
-    piece = table.start[a]
-    if table.start[a + 1] - piece > 2:
-        position = position_of(table, a, value)
-    else:
-        first, last = table.position[piece], table.position[piece + 1]
-        position = first + (value - table.value[piece]) * table.slope[piece]
-        # The negated form also catches inf * 0, which is not a number.
-        position = first if not position > first else min(position, last)
-    return 1 + min(int(position * (LAST_CODE - 1)), LAST_CODE - 2)
+def first_grid(tau: int, row: int) -> int:
+    """Return the number of a row's first grid: row r has 2 * (tau - r) columns. Row tau is behind the last."""
+    return row * (2 * tau + 1 - row)
 
 
 @inlined
-def codes_of(table: TransformTable, a: int, low: float, high: float) -> tuple[int, int]:
-    """Return the codes of an interval's ends."""
-    low_code = 0 if low == -np.inf else _code(table, a, low)
-    high_code = LAST_CODE if high == np.inf else _code(table, a, high)
-    return low_code, high_code
-
-
-@inlined
-def row_and_column(tau: int, low_code: int, high_code: int) -> tuple[int, int]:
+def grid_of(tau: int, low_code: int, high_code: int) -> int:
     """Return the grid of an interval: formula (3), with y measured like x, both doubled to stay whole.
 
     low + high is twice the middle and high - low twice the half width, and both have one bit more than a code.
     """
     row = (max(high_code - low_code, 0) * 2 * tau) >> (CODE_BITS + 1)
-    return row, ((low_code + high_code) * 2 * tau) >> (CODE_BITS + 1)
+    return first_grid(tau, row) - row + (((low_code + high_code) * 2 * tau) >> (CODE_BITS + 1))
 
 
 @inlined
-def list_and_head(grid: Grid, block: int, a: int, row: int) -> tuple[int, int]:
-    """Return the list of a row in a block, and the head of its first column."""
-    return (
-        block * grid.row_start[-1] + grid.row_start[a] + row,
-        block * grid.head_start[-1] + grid.head_start[a] + row * (2 * grid.rows[a] + 2 - row),
-    )
+def first_head(grid: Grid, block: int, a: int) -> int:
+    """Return where the heads of an attribute's list begin."""
+    return int(block * grid.head_start[-1] + grid.head_start[a])
 
 
-@kernel
-def value_codes(table: TransformTable, events: EventColumns) -> NDArray[np.int32]:
-    """Return the code of every value of the events."""
-    codes = np.empty(events.value.shape[0], np.int32)
-    for i in range(codes.shape[0]):
-        codes[i] = _code(table, events.attribute[i], events.value[i])
-    return codes
+@inlined
+def offset(lists: Lists, head: int) -> int:
+    return signed(lists.head[head])
+
+
+@inlined
+def list_size(grid: Grid, lists: Lists, block: int, a: int) -> int:
+    """Return how many entries an attribute's list has: its last head says so."""
+    return offset(lists, first_head(grid, block, a + 1) - 1)
+
+
+@inlined
+def list_at(
+    grid: Grid, lists: Lists, block: int, a: int
+) -> tuple[NDArray[np.uint32], NDArray[np.uint16], NDArray[np.uint16], NDArray[np.uint16]]:
+    """Return the heads of an attribute's list, and the places, low and high ends of its entries."""
+    start = lists.start[block * grid.rows.shape[0] + a]
+    stop = start + list_size(grid, lists, block, a)
+    head = lists.head[first_head(grid, block, a) : first_head(grid, block, a + 1)]
+    return head, lists.place[start:stop], lists.low[start:stop], lists.high[start:stop]
 
 
 @kernel
@@ -163,33 +148,24 @@ def count_grids(clauses: ClauseTable, index: Index) -> None:
         for p in range(clauses.start[s], clauses.stop[s]):
             a = clauses.attribute[p]
             low_code, high_code = codes_of(grid.table, a, clauses.low[p], clauses.high[p])
-            row, column = row_and_column(grid.rows[a], low_code, high_code)
-            _, head = list_and_head(grid, index.seats.seat_of_slot[s] // BLOCK_SEATS, a, row)
-            lists.head[head + column - row] += np.uint32(1)
+            head = first_head(grid, index.seats.seat_of_slot[s] // BLOCK_SEATS, a)
+            lists.head[head + grid_of(grid.rows[a], low_code, high_code)] += np.uint32(1)
 
 
 @kernel
-def lay_out(grid: Grid, lists: RowLists) -> int:
-    """Turn counts by grid into the ends of their entries, and line the lists up; return the size of all of them."""
-    n_rows, n_heads = grid.row_start[-1], grid.head_start[-1]
+def lay_out(n_blocks: int, grid: Grid, lists: Lists) -> int:
+    """Turn counts by grid into the ends of their entries, and line the lists up; return the room of all of them."""
+    n_attributes = grid.rows.shape[0]
     total = 0
-    for block in range(lists.start.shape[0] // max(n_rows, 1)):
-        for a in range(grid.rows.shape[0]):
-            tau = grid.rows[a]
-            for row in range(tau):
-                head = block * n_heads + grid.head_start[a] + row * (2 * tau + 2 - row)
-                last = head + 2 * (tau - row)
-                size = 0
-                for h in range(head, last):
-                    count = offset(lists, h)
-                    lists.head[h] = size + count
-                    lists.filled[h] = count
-                    size += room_for(count)
-                lists.head[last] = size
-                i = block * n_rows + grid.row_start[a] + row
-                lists.start[i] = total
-                lists.size[i] = size
-                total += size
+    for i in range(n_blocks * n_attributes):
+        block, a = i // n_attributes, i % n_attributes
+        size = 0
+        for head in range(first_head(grid, block, a), first_head(grid, block, a + 1)):
+            size += offset(lists, head)
+            lists.head[head] = size
+        lists.start[i] = total
+        lists.room[i] = min(size + (size >> 3), BLOCK_SEATS)
+        total += lists.room[i]
     return total
 
 
@@ -201,57 +177,26 @@ def fill(clauses: ClauseTable, index: Index, rows: BlockRows) -> None:
         if clauses.stop[s] == clauses.start[s]:
             continue
         seat = index.seats.seat_of_slot[s]
+        block, place = seat // BLOCK_SEATS, seat % BLOCK_SEATS
         for p in range(clauses.start[s], clauses.stop[s]):
             a = clauses.attribute[p]
             low_code, high_code = codes_of(grid.table, a, clauses.low[p], clauses.high[p])
-            row, column = row_and_column(grid.rows[a], low_code, high_code)
-            i, head = list_and_head(grid, seat // BLOCK_SEATS, a, row)
-            head += column - row
+            head = first_head(grid, block, a) + grid_of(grid.rows[a], low_code, high_code)
             lists.head[head] -= np.uint32(1)
-            write_entry(lists, lists.start[i] + offset(lists, head), seat, low_code, high_code)
-            note_ends(index, rows, seat, a, low_code, high_code)
-        note_clause(index, rows, seat)
+            at = lists.start[block * grid.rows.shape[0] + a] + offset(lists, head)
+            lists.place[at], lists.low[at], lists.high[at] = place, LAST_CODE - low_code, high_code
+            write_column(index.columns, block, place, a, low_code, high_code)
+            count_ends(index.counts, a, low_code, high_code, 1)
+            clear_bit(rows.null[block, a], place)
+        set_bit(rows.alive[block], place)
+        index.counts.clauses[0] += 1
 
 
 @inlined
-def note_ends(index: Index, rows: BlockRows, seat: int, a: int, low_code: int, high_code: int) -> None:
-    """Write all that is kept of a predicate beside its entry."""
-    write_column(index.columns, seat, a, low_code, high_code)
-    count_ends(index.counts, a, low_code, high_code, 1)
-    clear_bit(rows.null[seat // BLOCK_SEATS, a], seat % BLOCK_SEATS)
-
-
-@inlined
-def note_clause(index: Index, rows: BlockRows, seat: int) -> None:
-    """Let matches find a clause whose predicates are all written."""
-    set_bit(rows.alive[seat // BLOCK_SEATS], seat % BLOCK_SEATS)
-    index.counts.clauses[0] += 1
-
-
-@inlined
-def offset(lists: RowLists, head: int) -> int:
-    # Signed before anything is added: unsigned and signed together make a float.
-    return int(np.int64(lists.head[head]))
-
-
-@inlined
-def room_for(count: int) -> int:
-    """Return the room of a grid with so many entries: one hole for eight, rounded."""
-    return count + ((count + 4) >> 3)
-
-
-@inlined
-def write_entry(lists: RowLists, at: int, seat: int, low_code: int, high_code: int) -> None:
-    lists.place[at] = seat % BLOCK_SEATS
-    lists.low[at] = LAST_CODE - low_code
-    lists.high[at] = high_code
-
-
-@inlined
-def write_column(columns: Columns, seat: int, a: int, low_code: int, high_code: int) -> None:
+def write_column(columns: Columns, block: int, place: int, a: int, low_code: int, high_code: int) -> None:
     column = columns.column_of_attribute[a]
     if column >= 0:
-        columns.ends[seat // BLOCK_SEATS, column, seat % BLOCK_SEATS] = low_code | (high_code << CODE_BITS)
+        columns.ends[block, column, place] = low_code | (high_code << CODE_BITS)
 
 
 @inlined
@@ -261,3 +206,29 @@ def count_ends(counts: Counts, a: int, low_code: int, high_code: int, step: int)
     low[N_PARTS + (low_code >> (CODE_BITS - GROUP_BITS))] += step
     high[high_code >> (CODE_BITS - COUNT_BITS)] += step
     high[N_PARTS + (high_code >> (CODE_BITS - GROUP_BITS))] += step
+
+
+# -- room ----------------------------------------------------------------------------------------------------
+
+
+@kernel
+def repack(index: Index, n_blocks: int, out_lists: Lists) -> None:
+    """Move all entries to a new pool, without the room that moved lists left behind."""
+    grid, lists = index.grid, index.lists
+    n_attributes = grid.rows.shape[0]
+    new = 0
+    for i in range(n_blocks * n_attributes):
+        _, place, low, high = list_at(grid, lists, i // n_attributes, i % n_attributes)
+        copy_entries(place, out_lists.place[new : new + place.shape[0]])
+        copy_entries(low, out_lists.low[new : new + place.shape[0]])
+        copy_entries(high, out_lists.high[new : new + place.shape[0]])
+        out_lists.start[i] = new
+        new += lists.room[i]
+    out_lists.used[0] = new
+
+
+@inlined
+def copy_entries(entries: NDArray[np.uint16], out_entries: NDArray[np.uint16]) -> None:
+    """Copy as many as there is room for. (One array at a time: three in one loop took ten times as long.)"""
+    for j in range(out_entries.shape[0]):
+        out_entries[j] = entries[j]
