@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-_MOST_KEPT: Final = 1 << 26
+_MOST_KEPT: Final = 1 << 28
 """Bytes of an array that is kept."""
 
 

@@ -8,7 +8,7 @@ transposed, 64 by 64.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from eventsieve._kernels.bits import WORD_BITS, popcount, trailing_zeros
 from eventsieve._kernels.compiler import inlined, kernel
 from eventsieve._kernels.lines import LINE_WORDS, and_xor_lines, exchange_bits
 from eventsieve.matchers.sieve.found import BITS_AT_ONCE, end_run
-from eventsieve.matchers.sieve.masks import LINES, code_at, rank_below, rank_up_to
+from eventsieve.matchers.sieve.masks import code_at, line_number, rank_below, rank_up_to
 from eventsieve.matchers.sieve.order import BLOCK
 from eventsieve.matchers.sieve.predicates import FIELDS, holds_exactly
 
@@ -25,16 +25,23 @@ if TYPE_CHECKING:
     from eventsieve.matchers.sieve.events import EventCodes
     from eventsieve.matchers.sieve.found import Found
     from eventsieve.matchers.sieve.masks import EventMasks
+    from eventsieve.matchers.sieve.predicates import Predicates
     from eventsieve.matchers.sieve.search import SieveIndex
 
 SQUARE_WORDS: Final = BLOCK * LINE_WORDS
 _WORD_LINES: Final = WORD_BITS * LINE_WORDS
 """Words from one 64 clauses to the next."""
-_ZERO, _ONE, _TWO, _THREE = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(FIELDS)
-_LINE: Final = np.uint64(LINE_WORDS)
-_ATTRIBUTE_WORDS: Final = np.uint64(LINES * LINE_WORDS)
+_ZERO, _ONE, _TWO = np.uint64(0), np.uint64(1), np.uint64(2)
+_FIELDS: Final = np.uint64(FIELDS)
 _LAST_BIT: Final = np.uint64(1 << 63)
 _LOWER_HALF: Final = np.uint64((1 << 32) - 1)
+
+
+class _Ties(NamedTuple):
+    """Predicates with an end that has the code of some event: scratch."""
+
+    place: NDArray[np.int32]  # of the clause
+    predicate: NDArray[np.int64]
 
 
 @kernel
@@ -48,58 +55,53 @@ def match_block(
     out: Found,
 ) -> int:
     """List all matches of a block; return how many matches there are then, or -1 if there is no room."""
-    _find_events(index, codes, masks, block, square)
-    for first in range(0, SQUARE_WORDS, _WORD_LINES):
-        _transpose(square, first)
+    predicates = index.predicates
+    first, stop = block * BLOCK, min((block + 1) * BLOCK, predicates.span.shape[0] // 2)
+    n_predicates = 0
+    for position in range(first, stop):
+        n_predicates += predicates.span[2 * position + 1] - predicates.span[2 * position]
+    ties = _Ties(np.empty(n_predicates + 1, np.int32), np.empty(n_predicates + 1, np.int64))
+    square[(stop - first) * LINE_WORDS :] = _ZERO
+    n_ties = _find_events(predicates, masks.below, masks.code, masks.line, first, stop, square, ties)
+    if not masks.decided:
+        _settle(index, codes, masks, block, square, ties.place[:n_ties], ties.predicate[:n_ties])
+    for line in range(0, SQUARE_WORDS, _WORD_LINES):
+        _transpose(square, line)
     return _list_clauses(index.slot_of_position, masks, block, square, used, out)
 
 
 @kernel
 def _find_events(
-    index: SieveIndex, codes: EventCodes, masks: EventMasks, block: int, square: NDArray[np.uint64]
-) -> None:
-    """Fill the square: line c has the events that the clause at the block's place c holds for."""
-    span, predicate_code = index.predicates.span, index.predicates.code
-    below, code, lines, decided = masks.below, masks.code, masks.line, masks.decided
-    doubt = np.zeros(LINE_WORDS, np.uint64)
-    for c in range(min(BLOCK, span.shape[0] // 2 - block * BLOCK), BLOCK):
-        square[c * LINE_WORDS : (c + 1) * LINE_WORDS] = _ZERO
-    for c in range(min(BLOCK, span.shape[0] // 2 - block * BLOCK)):
-        position = block * BLOCK + c
-        at, stop = np.uint64(span[2 * position]) * _THREE, np.uint64(span[2 * position + 1]) * _THREE
-        everybody = ~_ZERO if stop > at else _ZERO
-        for w in range(c * LINE_WORDS, (c + 1) * LINE_WORDS):
+    predicates: Predicates,
+    below: NDArray[np.uint16],
+    code: NDArray[np.int32],
+    lines: NDArray[np.uint64],
+    first: int,
+    stop: int,
+    square: NDArray[np.uint64],
+    ties: _Ties,
+) -> int:
+    """Fill the square, a line for each clause from position `first` on: the events that its codes hold for.
+
+    Return how many predicates have ties. They are noted without a branch: most guesses about them would be wrong.
+    """
+    span, predicate_code = predicates.span, predicates.code
+    tie_place, tie_predicate = ties.place, ties.predicate
+    n_ties = 0
+    for position in range(first, stop):
+        begin, end = np.uint64(span[2 * position]), np.uint64(span[2 * position + 1])
+        line = (position - first) * LINE_WORDS
+        everybody = ~_ZERO if end > begin else _ZERO
+        for w in range(line, line + LINE_WORDS):
             square[w] = everybody
-        doubtful = False
-        while at < stop:
-            a, low, high = (
-                np.uint64(predicate_code[at]),
-                np.uint64(predicate_code[at + _ONE]),
-                np.uint64(predicate_code[at + _TWO]),
-            )
-            first, last = rank_below(below, code, a, low), rank_up_to(below, code, a, high)
-            begin = a * _ATTRIBUTE_WORDS
-            and_xor_lines(
-                lines, np.int64(begin + first * _LINE), np.int64(begin + last * _LINE), square, c * LINE_WORDS
-            )
-            ties = (code_at(code, a, first + _ONE) == np.int64(low)) | (code_at(code, a, last) == np.int64(high))
-            if ties & (not decided):
-                _note_ties(masks, a, low, high, doubt)
-                doubtful = True
-            at += _THREE
-        if doubtful:
-            _settle(index, codes, masks, position, doubt, square[c * LINE_WORDS : (c + 1) * LINE_WORDS])
-
-
-@kernel
-def _note_ties(masks: EventMasks, a: np.uint64, low: np.uint64, high: np.uint64, doubt: NDArray[np.uint64]) -> None:
-    """Add the events that have the code of an end."""
-    for end in (low, high):
-        first, last = rank_below(masks.below, masks.code, a, end), rank_up_to(masks.below, masks.code, a, end)
-        begin = a * _ATTRIBUTE_WORDS
-        for w in range(LINE_WORDS):
-            word = np.uint64(w)
-            doubt[word] |= masks.line[begin + first * _LINE + word] ^ masks.line[begin + last * _LINE + word]
+        for p in range(begin, end):
+            at = p * _FIELDS
+            a, low, high = predicate_code[at], predicate_code[at + _ONE], predicate_code[at + _TWO]
+            lowest, beyond = rank_below(below, code, a, low), rank_up_to(below, code, a, high)
+            and_xor_lines(lines, line_number(a, lowest), line_number(a, beyond), square, line)
+            tie_place[n_ties], tie_predicate[n_ties] = position - first, p
+            n_ties += (code_at(code, a, lowest + _ONE) == low) | (code_at(code, a, beyond) == high)
+    return n_ties
 
 
 @kernel
@@ -107,20 +109,26 @@ def _settle(
     index: SieveIndex,
     codes: EventCodes,
     masks: EventMasks,
-    position: int,
-    doubt: NDArray[np.uint64],
-    line: NDArray[np.uint64],
+    block: int,
+    square: NDArray[np.uint64],
+    places: NDArray[np.int32],
+    tied: NDArray[np.int64],
 ) -> None:
-    """Take out of a clause's events those that only seemed to match; forget the doubt."""
-    slot = index.slot_of_position[position]
-    for w in range(LINE_WORDS):
-        word = line[w] & doubt[w]
-        while word != _ZERO:
-            e = w * WORD_BITS + trailing_zeros(word)
-            if not holds_exactly(index.clauses, slot, codes.value, masks.first + e):
-                line[w] &= ~(word & (~word + _ONE))
-            word &= word - _ONE
-        doubt[w] = _ZERO
+    """Hold events that have the code of an end against the clause table, and take out whom it does not confirm."""
+    below, code, lines, predicate_code = masks.below, masks.code, masks.line, index.predicates.code
+    for i in range(places.shape[0]):
+        slot = index.slot_of_position[block * BLOCK + places[i]]
+        a = predicate_code[FIELDS * tied[i]]
+        for end in (predicate_code[FIELDS * tied[i] + 1], predicate_code[FIELDS * tied[i] + 2]):
+            first = line_number(a, rank_below(below, code, a, end))
+            last = line_number(a, rank_up_to(below, code, a, end))
+            for w in range(LINE_WORDS):
+                word = square[places[i] * LINE_WORDS + w] & (lines[first + w] ^ lines[last + w])
+                while word != _ZERO:
+                    e = w * WORD_BITS + trailing_zeros(word)
+                    if not holds_exactly(index.clauses, slot, codes.value, masks.first + e):
+                        square[places[i] * LINE_WORDS + w] &= ~(word & (~word + _ONE))
+                    word &= word - _ONE
 
 
 @kernel

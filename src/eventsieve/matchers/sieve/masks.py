@@ -25,7 +25,7 @@ MASK_EVENTS: Final = LINE_WORDS * WORD_BITS
 _BUCKET_BITS: Final = np.uint64(4)
 _BUCKETS: Final = (LAST_CODE >> 4) + 1
 _CODES: Final = MASK_EVENTS + 2
-LINES: Final = MASK_EVENTS + 1
+_LINES: Final = MASK_EVENTS + 1
 """Lines of an attribute: none of the events up to all of them."""
 _ONE: Final = np.uint64(1)
 
@@ -37,7 +37,7 @@ class EventMasks(NamedTuple):
     n_events: int
     code: NDArray[np.int32]  # (n_attributes * _CODES,), ABSENT, then the codes by rising order, then one above all
     below: NDArray[np.uint16]  # (n_attributes * _BUCKETS,), how many codes lie below a bucket
-    line: NDArray[np.uint64]  # (n_attributes * LINES * 8,)
+    line: NDArray[np.uint64]  # (n_attributes * _LINES * 8,)
     decided: bool  # no event can be told from an end of the same code by more than its code
 
 
@@ -50,7 +50,7 @@ def masks_of(codes: EventCodes, first: int, n_events: int) -> EventMasks:
         n_events,
         np.full(n_attributes * _CODES, LAST_CODE + 1, np.int32),
         np.empty(n_attributes * _BUCKETS, np.uint16),
-        np.zeros(n_attributes * LINES * LINE_WORDS, np.uint64),
+        np.zeros(n_attributes * _LINES * LINE_WORDS, np.uint64),
         bool(np.all(codes.whole[first : first + n_events])),
     )
     for a in range(n_attributes):
@@ -63,7 +63,7 @@ def _sort_events(code: NDArray[np.int32], a: int, masks: EventMasks) -> None:
     """Fill in an attribute."""
     order = np.argsort(code)
     ranked = masks.code[a * _CODES : (a + 1) * _CODES]
-    lines = masks.line[a * LINES * LINE_WORDS : (a + 1) * LINES * LINE_WORDS]
+    lines = masks.line[a * _LINES * LINE_WORDS : (a + 1) * _LINES * LINE_WORDS]
     ranked[0] = ABSENT
     n = 0
     for e in order:
@@ -81,25 +81,34 @@ def _sort_events(code: NDArray[np.int32], a: int, masks: EventMasks) -> None:
         masks.below[a * _BUCKETS + bucket] = rank
 
 
+# Below, all numbers are unsigned: signed ones might be negative, and to find out takes a branch each time.
+
+
 @inlined
-def rank_below(below: NDArray[np.uint16], code: NDArray[np.int32], a: np.uint64, end: np.uint64) -> np.uint64:
-    """Return how many events have a code below `end`. (All numbers are unsigned: negative ones would be branches.)"""
-    rank = np.uint64(below[a * np.uint64(_BUCKETS) + (end >> _BUCKET_BITS)])
-    while code[a * np.uint64(_CODES) + rank + _ONE] < np.int32(end):
+def rank_below(below: NDArray[np.uint16], code: NDArray[np.int32], a: int, end: int) -> np.uint64:
+    """Return how many events have a code below `end`."""
+    rank = np.uint64(below[np.uint64(a) * np.uint64(_BUCKETS) + (np.uint64(end) >> _BUCKET_BITS)])
+    while code[np.uint64(a) * np.uint64(_CODES) + rank + _ONE] < np.int32(end):
         rank += _ONE
     return rank
 
 
 @inlined
-def rank_up_to(below: NDArray[np.uint16], code: NDArray[np.int32], a: np.uint64, end: np.uint64) -> np.uint64:
+def rank_up_to(below: NDArray[np.uint16], code: NDArray[np.int32], a: int, end: int) -> np.uint64:
     """Return how many events have a code up to `end`."""
-    rank = np.uint64(below[a * np.uint64(_BUCKETS) + (end >> _BUCKET_BITS)])
-    while code[a * np.uint64(_CODES) + rank + _ONE] <= np.int32(end):
+    rank = np.uint64(below[np.uint64(a) * np.uint64(_BUCKETS) + (np.uint64(end) >> _BUCKET_BITS)])
+    while code[np.uint64(a) * np.uint64(_CODES) + rank + _ONE] <= np.int32(end):
         rank += _ONE
     return rank
 
 
 @inlined
-def code_at(code: NDArray[np.int32], a: np.uint64, rank: np.uint64) -> int:
+def code_at(code: NDArray[np.int32], a: int, rank: np.uint64) -> int:
     """Return the code of the event with a rank, counted from 1; ABSENT for rank 0."""
-    return int(code[a * np.uint64(_CODES) + rank])
+    return np.int32(code[np.uint64(a) * np.uint64(_CODES) + rank])
+
+
+@inlined
+def line_number(a: int, rank: np.uint64) -> int:
+    """Return where the line of the first `rank` events begins."""
+    return np.int64((np.uint64(a) * np.uint64(_LINES) + rank) * np.uint64(LINE_WORDS))
