@@ -65,11 +65,17 @@ class Rival:
         return np.array([np.median(own), own.mean(), np.median(whole), whole.mean()])
 
 
+def in_turn(rivals: list[Rival], number: int) -> list[Rival]:
+    """Return the rivals with another one first each time: the first finds the new subscriptions out of the caches."""
+    first = number % len(rivals)
+    return rivals[first:] + rivals[:first]
+
+
 def change_new(workload: Workload, rivals: list[Rival], rounds: int) -> None:
     """Insert and delete as many round by round; the first round, which copies shared arrays, is not counted."""
     for number in range(rounds + 1):
         more = new_subscriptions(workload, workload.n, AT_ONCE, seed=1000 + number)
-        for rival in rivals:
+        for rival in in_turn(rivals, number):
             rival.change("insert, new", rival.index.extend, more)
             rival.change("delete, new", rival.index.remove_many, more.ids.tolist())
             if number == 0:
@@ -80,11 +86,11 @@ def change_long(workload: Workload, rivals: list[Rival], inserted: int, deleted:
     """Insert many, then delete any."""
     for number in range(inserted // AT_ONCE):
         more = new_subscriptions(workload, workload.n + number * AT_ONCE, AT_ONCE, seed=5000 + number)
-        for rival in rivals:
+        for rival in in_turn(rivals, number):
             rival.change("insert, long", rival.index.extend, more)
     gone = np.random.default_rng(1).permutation(workload.n + inserted)[:deleted]
-    for ids in gone.reshape(-1, AT_ONCE).tolist():
-        for rival in rivals:
+    for number, ids in enumerate(gone.reshape(-1, AT_ONCE).tolist()):
+        for rival in in_turn(rivals, number):
             rival.change("delete, long", rival.index.remove_many, ids)
 
 

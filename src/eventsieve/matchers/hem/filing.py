@@ -21,8 +21,8 @@ from eventsieve._kernels.bitset import clear_bit, has_bit, set_bit
 from eventsieve._kernels.bop import BlockRows
 from eventsieve._kernels.compiler import kernel
 from eventsieve.matchers.hem.coding import LAST_CODE, signed
-from eventsieve.matchers.hem.seats import BLOCK_SEATS, IN_TAIL, NOBODY, seat_clause
-from eventsieve.matchers.hem.tail import Tail, leave, n_asking
+from eventsieve.matchers.hem.seats import BLOCK_SEATS, NOBODY, seat_clause
+from eventsieve.matchers.hem.tail import Tail, n_asking
 from eventsieve.matchers.hem.triangle import Index, copy_entries, count_ends, grid_of, list_at, list_size, write_column
 
 _NONE = np.uint64(0)
@@ -55,14 +55,12 @@ class Draft(NamedTuple):
 
 @kernel
 def delete(slots: NDArray[np.int32], index: Index, rows: BlockRows) -> None:
-    """Let the clauses at `slots` leave their places, and rewrite the blocks that have too many stale seats."""
+    """Let those of the clauses at `slots` that have seats leave them; rewrite blocks with too many stale ones."""
     seats = index.seats
     for s in slots:
         seat = int(seats.seat_of_slot[s])
-        seats.seat_of_slot[s] = NOBODY
-        if seat >= IN_TAIL:
-            leave(index.tail, seat - IN_TAIL)
-        elif seat != NOBODY:
+        if seat != NOBODY:
+            seats.seat_of_slot[s] = NOBODY
             block = seat // BLOCK_SEATS
             clear_bit(rows.alive[block], seat % BLOCK_SEATS)
             seats.n_taken[block] -= 1
@@ -128,7 +126,7 @@ def _rewrite(index: Index, rows: BlockRows, block: int, n_free: int) -> None:
         place_in_tail, place = newcomers.place_in_tail[j], int(newcomers.place[j])
         seat_clause(seats, tail.slot[place_in_tail], block * BLOCK_SEATS + place)
         set_bit(rows.alive[block], place)
-        leave(tail, place_in_tail)
+        clear_bit(tail.alive, place_in_tail)
     index.counts.clauses[0] += newcomers.place.shape[0] - seats.n_stale[block]
     seats.n_stale[block] = 0
 

@@ -16,7 +16,7 @@ from eventsieve.matchers.hem.filing import delete, file_tail
 from eventsieve.matchers.hem.plan import GIVEN, MOST_ENUMERATED, NEAR_OPTIMAL, OPTIMAL, make_plans
 from eventsieve.matchers.hem.search import match, new_scratch
 from eventsieve.matchers.hem.seats import BLOCK_SEATS, NOBODY, Seats, no_seats, sit_evenly
-from eventsieve.matchers.hem.tail import Tail, enter, new_tail
+from eventsieve.matchers.hem.tail import Tail, enter, leave, new_tail
 from eventsieve.matchers.hem.triangle import (
     N_GROUPS,
     N_PARTS,
@@ -130,7 +130,8 @@ class Hem(Matcher):
                 self._file_tail()
 
     def _delete(self, slots: NDArray[np.int32]) -> None:
-        delete(slots, self._index, self._nulls.rows)
+        if leave(slots, self._index.tail.alive, self._index.seats.seat_of_slot):
+            delete(slots, self._index, self._nulls.rows)
 
     def _match_events(
         self, events: EventColumns, first: int, out_count: NDArray[np.int64], out_slots: NDArray[np.int32]

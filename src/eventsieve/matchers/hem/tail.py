@@ -17,7 +17,7 @@ from eventsieve._kernels.bits import WORD_BITS, popcount, trailing_zeros
 from eventsieve._kernels.bitset import ALL_ONES, clear_bit
 from eventsieve._kernels.compiler import inlined, kernel
 from eventsieve.matchers.hem.coding import LAST_CODE, codes_of, satisfied
-from eventsieve.matchers.hem.seats import IN_TAIL
+from eventsieve.matchers.hem.seats import IN_TAIL, NOBODY
 from eventsieve.model.columns import ClauseTable, EventColumns
 from eventsieve.model.transform import TransformTable
 
@@ -116,10 +116,21 @@ def _write_clause(
         out_null[a] = (out_null[a] | bit) ^ asks
 
 
-@inlined
-def leave(tail: Tail, place: int) -> None:
-    """Forget the clause at a place."""
-    clear_bit(tail.alive, place)
+@kernel
+def leave(slots: NDArray[np.int32], alive: NDArray[np.uint64], seat_of_slot: NDArray[np.int32]) -> int:
+    """Forget those of the clauses at `slots` that are in the tail; return how many are not.
+
+    A kernel of its own, with few arrays: handing over a whole index takes as long as forgetting a thousand clauses.
+    """
+    n_others = 0
+    for s in slots:
+        place = seat_of_slot[s] - IN_TAIL
+        if place < 0:
+            n_others += 1
+        else:
+            clear_bit(alive, place)
+            seat_of_slot[s] = NOBODY
+    return n_others
 
 
 @kernel
