@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 class GrowingArray:
-    """A one-dimensional array with spare room behind its end; `view` is the part in use.
+    """An array with spare room behind its end; `view` is the part in use. What grows is its first dimension.
 
     Growing may move the data, so a view is only good until the next `extend` or `resize`.
     """
@@ -35,7 +35,8 @@ class GrowingArray:
     def resize(self, size: int, fill: Any = 0) -> None:
         """Set the number of elements; new ones hold `fill`."""
         if size > self._data.shape[0]:
-            grown = np.empty(max(size, self._data.shape[0] * 3 // 2 + 16), self._data.dtype)
+            room = max(size, self._data.shape[0] * 3 // 2 + 16)
+            grown = np.empty((room, *self._data.shape[1:]), self._data.dtype)
             grown[: self._size] = self._data[: self._size]
             self._data = grown
         if size > self._size:

@@ -3,7 +3,7 @@
 A clause takes the AND over its predicates of the events within their intervals (`masks.py`). It costs the same however
 many of the events look into the block, and tells exactly who matches: codes decide, and the few events that share a
 code with an end are held against the clause table. The lines of a block's 512 clauses are a square of bits, which is
-transposed, 64 by 64.
+transposed, 64 by 64. Squares of some blocks are listed together: so each event has a few long runs of matches.
 """
 
 from __future__ import annotations
@@ -28,9 +28,13 @@ if TYPE_CHECKING:
     from eventsieve.matchers.sieve.predicates import Predicates
     from eventsieve.matchers.sieve.search import SieveIndex
 
-SQUARE_WORDS: Final = BLOCK * LINE_WORDS
-_WORD_LINES: Final = WORD_BITS * LINE_WORDS
-"""Words from one 64 clauses to the next."""
+BLOCKS_AT_ONCE: Final = 8
+_GROUPS: Final = BLOCK // WORD_BITS
+"""Of 64 clauses, in a square."""
+_GROUP_WORDS: Final = (WORD_BITS + 1) * LINE_WORDS
+"""Words from a group to the next. A line is left out, or the lines of an event would all want the same place of the
+cache."""
+_SQUARE_WORDS: Final = _GROUPS * _GROUP_WORDS
 _ZERO, _ONE, _TWO = np.uint64(0), np.uint64(1), np.uint64(2)
 _FIELDS: Final = np.uint64(FIELDS)
 _LAST_BIT: Final = np.uint64(1 << 63)
@@ -45,29 +49,51 @@ class _Ties(NamedTuple):
 
 
 @kernel
-def match_block(
-    index: SieveIndex,
-    codes: EventCodes,
-    masks: EventMasks,
-    block: int,
-    square: NDArray[np.uint64],
-    used: int,
-    out: Found,
+def match_crowded(
+    index: SieveIndex, codes: EventCodes, masks: EventMasks, blocks: NDArray[np.int32], used: int, out: Found
 ) -> int:
-    """List all matches of a block; return how many matches there are then, or -1 if there is no room."""
+    """List all matches of the blocks; return how many matches there are then, or -1 if there is no room."""
+    squares = np.empty(BLOCKS_AT_ONCE * _SQUARE_WORDS, np.uint64)
+    slots = np.zeros(BLOCKS_AT_ONCE * BLOCK, np.int32)
+    dense = False
+    for i in range(0, blocks.shape[0], BLOCKS_AT_ONCE):
+        n = min(BLOCKS_AT_ONCE, blocks.shape[0] - i)
+        for j in range(n):
+            square = squares[j * _SQUARE_WORDS : (j + 1) * _SQUARE_WORDS]
+            _fill(index, codes, masks, blocks[i + j], square)
+            first = blocks[i + j] * BLOCK
+            for position in range(first, min(first + BLOCK, index.slot_of_position.shape[0])):
+                slots[j * BLOCK + position - first] = index.slot_of_position[position]
+        before = used
+        used = _list_clauses(slots, masks, squares[: n * _SQUARE_WORDS], dense, used, out)
+        if used < 0:
+            return -1
+        # More matches than words: what was so here will be so next.
+        dense = used - before > n * BLOCK * masks.n_events // WORD_BITS
+    return used
+
+
+@kernel
+def _fill(index: SieveIndex, codes: EventCodes, masks: EventMasks, block: int, square: NDArray[np.uint64]) -> None:
+    """Find the matches of a block, as a transposed square."""
     predicates = index.predicates
     first, stop = block * BLOCK, min((block + 1) * BLOCK, predicates.span.shape[0] // 2)
     n_predicates = 0
     for position in range(first, stop):
         n_predicates += predicates.span[2 * position + 1] - predicates.span[2 * position]
     ties = _Ties(np.empty(n_predicates + 1, np.int32), np.empty(n_predicates + 1, np.int64))
-    square[(stop - first) * LINE_WORDS :] = _ZERO
+    square[_line(stop - first) :] = _ZERO
     n_ties = _find_events(predicates, masks.below, masks.code, masks.line, first, stop, square, ties)
     if not masks.decided:
         _settle(index, codes, masks, block, square, ties.place[:n_ties], ties.predicate[:n_ties])
-    for line in range(0, SQUARE_WORDS, _WORD_LINES):
-        _transpose(square, line)
-    return _list_clauses(index.slot_of_position, masks, block, square, used, out)
+    for group in range(_GROUPS):
+        _transpose(square, group * _GROUP_WORDS)
+
+
+@inlined
+def _line(place: int) -> int:
+    """Return where the line of a clause begins in a square."""
+    return (place + place // WORD_BITS) * LINE_WORDS
 
 
 @kernel
@@ -90,7 +116,7 @@ def _find_events(
     n_ties = 0
     for position in range(first, stop):
         begin, end = np.uint64(span[2 * position]), np.uint64(span[2 * position + 1])
-        line = (position - first) * LINE_WORDS
+        line = _line(position - first)
         everybody = ~_ZERO if end > begin else _ZERO
         for w in range(line, line + LINE_WORDS):
             square[w] = everybody
@@ -117,17 +143,17 @@ def _settle(
     """Hold events that have the code of an end against the clause table, and take out whom it does not confirm."""
     below, code, lines, predicate_code = masks.below, masks.code, masks.line, index.predicates.code
     for i in range(places.shape[0]):
-        slot = index.slot_of_position[block * BLOCK + places[i]]
+        slot, line = index.slot_of_position[block * BLOCK + places[i]], _line(places[i])
         a = predicate_code[FIELDS * tied[i]]
         for end in (predicate_code[FIELDS * tied[i] + 1], predicate_code[FIELDS * tied[i] + 2]):
             first = line_number(a, rank_below(below, code, a, end))
             last = line_number(a, rank_up_to(below, code, a, end))
             for w in range(LINE_WORDS):
-                word = square[places[i] * LINE_WORDS + w] & (lines[first + w] ^ lines[last + w])
+                word = square[line + w] & (lines[first + w] ^ lines[last + w])
                 while word != _ZERO:
                     e = w * WORD_BITS + trailing_zeros(word)
                     if not holds_exactly(index.clauses, slot, codes.value, masks.first + e):
-                        square[places[i] * LINE_WORDS + w] &= ~(word & (~word + _ONE))
+                        square[line + w] &= ~(word & (~word + _ONE))
                     word &= word - _ONE
 
 
@@ -136,7 +162,7 @@ def _transpose(square: NDArray[np.uint64], first: int) -> None:
     """Transpose eight squares of 64 by 64 bits: word w of 64 lines each."""
     distance, half = WORD_BITS // 2, _LOWER_HALF
     while distance:
-        for begin in range(first, first + _WORD_LINES, 2 * distance * LINE_WORDS):
+        for begin in range(first, first + WORD_BITS * LINE_WORDS, 2 * distance * LINE_WORDS):
             for line in range(begin, begin + distance * LINE_WORDS, LINE_WORDS):
                 exchange_bits(square, line, line + distance * LINE_WORDS, np.uint64(distance), half)
         distance >>= 1
@@ -145,41 +171,42 @@ def _transpose(square: NDArray[np.uint64], first: int) -> None:
 
 @kernel
 def _list_clauses(
-    slot_of_position: NDArray[np.int32],
-    masks: EventMasks,
-    block: int,
-    square: NDArray[np.uint64],
-    used: int,
-    out: Found,
+    slots: NDArray[np.int32], masks: EventMasks, squares: NDArray[np.uint64], dense: bool, used: int, out: Found
 ) -> int:
-    """List the matches of a transposed square, event by event."""
-    slots = np.zeros(BLOCK, np.int32)
-    for position in range(block * BLOCK, min((block + 1) * BLOCK, slot_of_position.shape[0])):
-        slots[position - block * BLOCK] = slot_of_position[position]
+    """List the matches of transposed squares, event by event; most words have some if they are dense."""
     out_slot = out.slot
     room = out_slot.shape[0] - BITS_AT_ONCE
-    for e in range(masks.n_events):
-        if used + BLOCK > room and used + _n_matches(square, e) > room:
-            return -1
-        n = np.uint64(used)
-        for group in range(BLOCK // WORD_BITS):
-            word = square[np.uint64(group * _WORD_LINES + e % WORD_BITS * LINE_WORDS + e // WORD_BITS)]
-            place, before = np.uint64(group * WORD_BITS), n
-            n += np.uint64(popcount(word))
-            while word != _ZERO:
-                # Some at a time, whether a word has them or not: cheaper than to guess wrong where to stop.
-                for k in range(BITS_AT_ONCE):
-                    out_slot[before + np.uint64(k)] = slots[place + np.uint64(trailing_zeros(word | _LAST_BIT))]
-                    word &= word - _ONE
-                before += np.uint64(BITS_AT_ONCE)
-        used = int(np.int64(n))
-        end_run(out, e + masks.first, used)
+    n_groups = squares.shape[0] // _GROUP_WORDS
+    for line in range(WORD_BITS):
+        # Events of the same line one after the other: it is in the cache then.
+        for w in range(LINE_WORDS):
+            e = w * WORD_BITS + line
+            if e >= masks.n_events:
+                break
+            at = line * LINE_WORDS + w
+            if used + n_groups * WORD_BITS > room and used + _n_matches(squares, at) > room:
+                return -1
+            n = np.uint64(used)
+            for group in range(n_groups):
+                word = squares[np.uint64(group * _GROUP_WORDS + at)]
+                place, after = np.uint64(group * WORD_BITS), n + np.uint64(popcount(word))
+                if (word != _ZERO) | dense:
+                    # Some at a time, whether a word has them or not: cheaper than to guess wrong where to stop.
+                    for k in range(BITS_AT_ONCE):
+                        out_slot[n + np.uint64(k)] = slots[place + np.uint64(trailing_zeros(word | _LAST_BIT))]
+                        word &= word - _ONE
+                    for i in range(n + np.uint64(BITS_AT_ONCE), after):
+                        out_slot[i] = slots[place + np.uint64(trailing_zeros(word))]
+                        word &= word - _ONE
+                n = after
+            used = int(np.int64(n))
+            end_run(out, masks.first + e, used)
     return used
 
 
 @inlined
-def _n_matches(square: NDArray[np.uint64], e: int) -> int:
+def _n_matches(squares: NDArray[np.uint64], at: int) -> int:
     n = 0
-    for group in range(BLOCK // WORD_BITS):
-        n += popcount(square[group * _WORD_LINES + e % WORD_BITS * LINE_WORDS + e // WORD_BITS])
+    for word in range(at, squares.shape[0], _GROUP_WORDS):
+        n += popcount(squares[word])
     return n

@@ -82,71 +82,50 @@ def match_visits(
 def _sift(rows: Rows, codes: EventCodes, visits: Visits, begin: int, end: int, n_visits: int) -> None:
     """AND the rows of some visits until nothing is left: what is possible, and what of it is certain."""
     bits, alive, hull = rows.bits.reshape(rows.bits.size), rows.alive, rows.hull
-    chosen, n_chosen, n_absent, row = codes.chosen, codes.n_chosen, codes.n_absent, codes.row
+    chosen, n_chosen, row, sure = codes.chosen, codes.n_chosen, codes.row, codes.sure
     visit_block, visit_event = visits.block, visits.event
-    possible, certain, sure = visits.possible, visits.certain, codes.sure
-    width = rows.bits.shape[2]
-    block_words = rows.bits.shape[1] * width
+    possible, certain = visits.possible, visits.certain
+    block_words, before = rows.bits.shape[1] * LINE_WORDS, rows.first
     n_used = 8
     for i in range(begin, end):
         if i + _ROWS_AHEAD < n_visits:
             block, e = visit_block[i + _ROWS_AHEAD], visit_event[i + _ROWS_AHEAD]
-            first = block * block_words
+            first = (block - before) * block_words
             for j in range(SHARED):
-                prefetch(bits, first + row[e, hull[block, 0, j]] * width)
+                prefetch(bits, first + row[e, hull[block, 0, j]] * LINE_WORDS)
             # As many as the last visit needed: similar blocks need similar numbers.
             for j in range(min(n_used, n_chosen[e])):
-                for line in range(0, width, LINE_WORDS):
-                    prefetch(bits, first + chosen[e, j] * width + line)
+                prefetch(bits, first + chosen[e, j] * LINE_WORDS)
         block, e = visit_block[i], visit_event[i]
-        first = block * block_words
+        first = (block - before) * block_words
         at = (i - begin) * LINE_WORDS
         for w in range(LINE_WORDS):
             possible[at + w] = alive[block, w]
         # Shared attributes first: every clause of the block asks for them, so these rows rule out most.
         left = and_four_lines(
             bits,
-            first + row[e, hull[block, 0, 0]] * width,
-            first + row[e, hull[block, 0, 1]] * width,
-            first + row[e, hull[block, 0, 2]] * width,
-            first + row[e, hull[block, 0, 3]] * width,
+            first + row[e, hull[block, 0, 0]] * LINE_WORDS,
+            first + row[e, hull[block, 0, 1]] * LINE_WORDS,
+            first + row[e, hull[block, 0, 2]] * LINE_WORDS,
+            first + row[e, hull[block, 0, 3]] * LINE_WORDS,
             possible,
             at,
         )
         j = 0
         while (left != _ZERO) & (j < n_chosen[e]):
-            left = _and_rows(bits, first, width, chosen, e, j, possible, at)
+            left = and_four_lines(
+                bits,
+                first + chosen[e, j] * LINE_WORDS,
+                first + chosen[e, j + 1] * LINE_WORDS,
+                first + chosen[e, j + 2] * LINE_WORDS,
+                first + chosen[e, j + 3] * LINE_WORDS,
+                possible,
+                at,
+            )
             j += 4
         n_used = j
-        certain_at_all = (left != _ZERO) & (sure[e] | (width > LINE_WORDS))
         for w in range(LINE_WORDS):
-            certain[at + w] = alive[block, LINE_WORDS + w] if certain_at_all else _ZERO
-        if certain_at_all & (not sure[e]):
-            for k in range(n_absent[e] // 4 * 4, n_chosen[e], 4):
-                _and_rows(bits, first + LINE_WORDS, width, chosen, e, k, certain, at)
-
-
-@inlined
-def _and_rows(
-    bits: NDArray[np.uint64],
-    first: int,
-    width: int,
-    chosen: NDArray[np.int32],
-    e: int,
-    j: int,
-    out: NDArray[np.uint64],
-    at: int,
-) -> np.uint64:
-    """AND four of an event's rows; return zero if nothing is left."""
-    return and_four_lines(
-        bits,
-        first + chosen[e, j] * width,
-        first + chosen[e, j + 1] * width,
-        first + chosen[e, j + 2] * width,
-        first + chosen[e, j + 3] * width,
-        out,
-        at,
-    )
+            certain[at + w] = alive[block, LINE_WORDS + w] if sure[e] else _ZERO
 
 
 @kernel

@@ -27,7 +27,6 @@ class EventCodes(NamedTuple):
     row: NDArray[np.int32]  # (n_events, n_attributes + 1), the row of the value's cell, or the first chosen one
     chosen: NDArray[np.int32]  # (n_events, ...), rows to AND, those for absent attributes first
     n_chosen: NDArray[np.int32]  # (n_events,), a multiple of four: the last row may come several times
-    n_absent: NDArray[np.int32]  # (n_events,), how many of them are for absent attributes
     sure: NDArray[np.bool_]  # (n_events,), what is left by all rows holds
     whole: NDArray[np.bool_]  # (n_events,), a tie of codes is one of values
 
@@ -50,7 +49,6 @@ def translated(
         np.full((n_events, n_attributes), np.nan),
         np.zeros((n_events, n_attributes + 1), np.int32),
         np.zeros((n_events, n_row_attributes + 2 * GROUP), np.int32),
-        np.empty(n_events, np.int32),
         np.empty(n_events, np.int32),
         np.ones(n_events, np.bool_),
         np.ones(n_events, np.bool_),
@@ -85,7 +83,6 @@ def _choose_rows(attributes: Attributes, found: EventCodes, e: int) -> None:
             absent |= int(found.code[e, attribute_of_row[r]] == ABSENT) << (r - first)
         found.chosen[e, n] = n_row_attributes * n_cells + (first // GROUP << GROUP) + absent
         n += absent != 0
-    found.n_absent[e] = n
     for r in range(n_row_attributes):
         a = attribute_of_row[r]
         if found.code[e, a] != ABSENT:

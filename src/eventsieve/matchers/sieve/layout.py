@@ -5,9 +5,6 @@ for, and each cell of its domain, a block has a row: the bit of a position is cl
 value in that cell. For attributes that an event lacks there are rows too, one for each subset of four attributes. So an
 event picks some rows, and their AND is what is possible.
 
-Where events match much, every row has a second line: its bit is set only if the predicate holds for all values of the
-cell. The AND of these is certain, and needs no further look.
-
 Bits of free positions are set in all rows; entering a clause clears bits, removing it sets them again. `alive` is what
 every AND starts with.
 """
@@ -20,11 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eventsieve._kernels.bits import WORD_BITS
+from eventsieve._kernels.bitset import ALL_ONES
 from eventsieve._kernels.compiler import inlined, kernel
 from eventsieve._kernels.lines import LINE_WORDS
 from eventsieve._kernels.positions import CODE_BITS, cell_of_code, code_of
 from eventsieve.matchers.sieve.order import BLOCK, SHARED
 from eventsieve.matchers.sieve.predicates import LAST_CODE, fields
+from eventsieve.model.growing import GrowingArray
 
 if TYPE_CHECKING:
     from eventsieve.matchers.sieve.predicates import Predicates
@@ -42,7 +41,8 @@ class Rows(NamedTuple):
     """Row attribute r has the rows r * n_cells to (r + 1) * n_cells - 1; group g of absent attributes has
     2**GROUP rows from n_row_attributes * n_cells + g * 2**GROUP on, numbered by the subset that is absent."""
 
-    bits: NDArray[np.uint64]  # (n_blocks, n_rows, 8 or 16): what is possible, then what is certain, if that is kept
+    first: int  # the first block that has rows; those before are in chunks
+    bits: NDArray[np.uint64]  # (n_blocks - first, n_rows, 8)
     alive: NDArray[np.uint64]  # (n_blocks, 16): the position has a clause; it has one without rare attributes
     hull: NDArray[np.uint16]  # (n_blocks, 3, SHARED): shared attributes, or n_attributes; lowest code, highest code
 
@@ -58,6 +58,54 @@ class Attributes(NamedTuple):
     whole: NDArray[np.bool_]  # (n_attributes,), all ends are open, or whole numbers with codes of their own
 
 
+class GrowingRows:
+    """The owner of the rows. Blocks come and go at their end."""
+
+    def __init__(self, rows: Rows, n_attributes: int) -> None:
+        self._first = rows.first
+        self._bits = GrowingArray(rows.bits)
+        self._alive = GrowingArray(rows.alive)
+        self._hull = GrowingArray(rows.hull)
+        self._n_attributes = n_attributes
+
+    @classmethod
+    def of_no_blocks(cls, attributes: Attributes) -> GrowingRows:
+        """Return rows for these attributes."""
+        n_attributes = attributes.row_attribute.size
+        rows = Rows(
+            0,
+            np.zeros((0, n_rows(attributes.attribute_of_row.size, attributes.n_cells), LINE_WORDS), np.uint64),
+            np.zeros((0, 2 * LINE_WORDS), np.uint64),
+            np.zeros((0, 3, SHARED), np.uint16),
+        )
+        return cls(rows, n_attributes)
+
+    @property
+    def arrays(self) -> Rows:
+        return Rows(self._first, self._bits.view, self._alive.view, self._hull.view)
+
+    def keep(self, n_blocks: int) -> None:
+        """Keep the first blocks only."""
+        self._bits.resize(max(0, n_blocks - self._first))
+        self._alive.resize(n_blocks)
+        self._hull.resize(n_blocks)
+
+    def add_chunked(self, n_blocks: int) -> None:
+        """Have this many blocks, all of them in chunks: they have no rows, and no event looks into them."""
+        self._first = n_blocks
+        self._alive.resize(n_blocks, 0)
+        closed = open_hull(self._n_attributes)
+        closed[_LOW], closed[_HIGH] = 1, 0
+        self._hull.resize(n_blocks, closed)
+
+    def add(self, n_blocks: int) -> None:
+        """Have this many blocks if there are fewer; the new ones have rows that know of nobody."""
+        if n_blocks > len(self._alive):
+            self._bits.resize(n_blocks - self._first, ALL_ONES)
+            self._alive.resize(n_blocks, 0)
+            self._hull.resize(n_blocks, open_hull(self._n_attributes))
+
+
 def n_rows(n_row_attributes: int, n_cells: int) -> int:
     """Return how many rows a block has: at least one, so that there is something to AND."""
     return max(1, n_row_attributes * n_cells + (-(-n_row_attributes // GROUP) << GROUP))
@@ -71,20 +119,22 @@ def group_row(attributes: Attributes, r: int) -> int:
 
 @kernel
 def enter_clauses(predicates: Predicates, positions: NDArray[np.int32], attributes: Attributes, rows: Rows) -> None:
-    """Write the clauses at `positions` into the rows."""
+    """Let the clauses at `positions` live, and write those that are in no chunk into the rows."""
     n_cells, row_attribute = attributes.n_cells, attributes.row_attribute
     bits, alive = rows.bits, rows.alive
-    keeps_certain = bits.shape[2] > LINE_WORDS
     for position in positions:
         block, word = position // BLOCK, position % BLOCK // WORD_BITS
         bit = _ONE << np.uint64(position % WORD_BITS)
         alive[block, word] |= bit
         alive[block, LINE_WORDS + word] |= bit
+        block -= rows.first
+        if block < 0:
+            continue
         for p in range(predicates.span[2 * position], predicates.span[2 * position + 1]):
             a, low, high = fields(predicates, p)
             r = row_attribute[a]
             if r == NONE:
-                alive[block, LINE_WORDS + word] &= ~bit
+                alive[rows.first + block, LINE_WORDS + word] &= ~bit
                 continue
             first, last = cell_of_code(low, n_cells), cell_of_code(high, n_cells)
             for row in range(r * n_cells, r * n_cells + first):
@@ -95,12 +145,6 @@ def enter_clauses(predicates: Predicates, positions: NDArray[np.int32], attribut
             for subset in range(1 << GROUP):
                 if subset >> (r % GROUP) & 1:
                     bits[block, group + subset, word] &= ~bit
-            if keeps_certain:
-                # An end may lie anywhere in its cell. And whoever lacks an attribute was ruled out above.
-                for row in range(r * n_cells, r * n_cells + first + 1):
-                    bits[block, row, LINE_WORDS + word] &= ~bit
-                for row in range(r * n_cells + last, (r + 1) * n_cells):
-                    bits[block, row, LINE_WORDS + word] &= ~bit
 
 
 @kernel
@@ -113,17 +157,19 @@ def remove_clauses(predicates: Predicates, positions: NDArray[np.int32], attribu
         bit = _ONE << np.uint64(position % WORD_BITS)
         alive[block, word] &= ~bit
         alive[block, LINE_WORDS + word] &= ~bit
+        block -= rows.first
+        if block < 0:
+            continue
         for p in range(predicates.span[2 * position], predicates.span[2 * position + 1]):
             a, _, _ = fields(predicates, p)
             r = row_attribute[a]
             if r == NONE:
                 continue
             group = group_row(attributes, r)
-            for line in range(0, bits.shape[2], LINE_WORDS):
-                for row in range(r * n_cells, (r + 1) * n_cells):
-                    bits[block, row, line + word] |= bit
-                for row in range(group, group + (1 << GROUP)):
-                    bits[block, row, line + word] |= bit
+            for row in range(r * n_cells, (r + 1) * n_cells):
+                bits[block, row, word] |= bit
+            for row in range(group, group + (1 << GROUP)):
+                bits[block, row, word] |= bit
 
 
 @kernel
@@ -184,11 +230,11 @@ def note_hulls(predicates: Predicates, first_block: int, n_attributes: int, hull
                 count[best] = 0
 
 
-def open_hulls(n_blocks: int, n_attributes: int) -> NDArray[np.uint16]:
-    """Return the hulls of blocks whose clauses share nothing: every event has to look into them."""
-    hull = np.zeros((n_blocks, 3, SHARED), np.uint16)
-    hull[:, _ATTRIBUTE] = n_attributes
-    hull[:, _HIGH] = LAST_CODE
+def open_hull(n_attributes: int) -> NDArray[np.uint16]:
+    """Return the hull of a block whose clauses share nothing: every event has to look into it."""
+    hull = np.zeros((3, SHARED), np.uint16)
+    hull[_ATTRIBUTE] = n_attributes
+    hull[_HIGH] = LAST_CODE
     return hull
 
 

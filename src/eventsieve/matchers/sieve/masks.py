@@ -105,10 +105,10 @@ def rank_up_to(below: NDArray[np.uint16], code: NDArray[np.int32], a: int, end: 
 @inlined
 def code_at(code: NDArray[np.int32], a: int, rank: np.uint64) -> int:
     """Return the code of the event with a rank, counted from 1; ABSENT for rank 0."""
-    return np.int32(code[np.uint64(a) * np.uint64(_CODES) + rank])
+    return int(code[np.uint64(a) * np.uint64(_CODES) + rank])
 
 
 @inlined
 def line_number(a: int, rank: np.uint64) -> int:
     """Return where the line of the first `rank` events begins."""
-    return np.int64((np.uint64(a) * np.uint64(_LINES) + rank) * np.uint64(LINE_WORDS))
+    return int((np.uint64(a) * np.uint64(_LINES) + rank) * np.uint64(LINE_WORDS))

@@ -13,22 +13,21 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from eventsieve._kernels.bitset import ALL_ONES
-from eventsieve._kernels.lines import LINE_WORDS
 from eventsieve._kernels.packed import whole_apart
 from eventsieve.errors import MatcherError
 from eventsieve.matchers.base import Capabilities
 from eventsieve.matchers.scratch import borrowed
+from eventsieve.matchers.sieve.chunks import CHUNK, Chunks, no_chunks, with_more
 from eventsieve.matchers.sieve.found import BITS_AT_ONCE, Found, gather
 from eventsieve.matchers.sieve.layout import (
     NONE,
     Attributes,
+    GrowingRows,
     Rows,
     enter_clauses,
-    n_rows,
     note_ends,
     note_hulls,
-    open_hulls,
+    open_hull,
     remove_clauses,
     share_passed,
 )
@@ -36,7 +35,7 @@ from eventsieve.matchers.sieve.order import BLOCK, match_rate, put_in_order
 from eventsieve.matchers.sieve.positions import Positions
 from eventsieve.matchers.sieve.predicates import PredicatePool
 from eventsieve.matchers.sieve.search import SieveIndex, match
-from eventsieve.matchers.sieve_settings import MOST_CELLS, RARE, SieveMatcher, longer
+from eventsieve.matchers.sieve_settings import MOST_CELLS, RARE, SieveMatcher
 from eventsieve.matchers.transforms import table_arrays, table_for, table_from
 from eventsieve.model.columns import EventColumns, flat
 from eventsieve.model.transform import TransformChoice, TransformTable
@@ -45,7 +44,9 @@ _MOST_VALUES: Final = 64
 """Whole numbers up to so many have a cell each, whatever the memory."""
 _MOST_ATTRIBUTES: Final = (1 << 16) - 2
 _MANY_MATCHES: Final = 0.006
-"""The share of clauses that events match, above which it pays to know of certain ones."""
+"""The share of clauses that events match, above which chunks are better than blocks."""
+_CHUNK_CELLS: Final = 3
+"""Times as many cells as blocks would have: what a cell leaves open takes longest there."""
 _SAMPLE: Final = 1 << 14
 _LONGEST_TAIL: Final = 64 * BLOCK
 """Clauses that stand in the order they came, before they are arranged too."""
@@ -61,7 +62,10 @@ class Sieve(SieveMatcher):
     """Per attribute, different whole numbers have different codes."""
     _positions: Positions
     _attributes: Attributes
-    _rows: Rows
+    _rows: GrowingRows
+    _in_chunks: bool
+    """Arranged clauses are in chunks, and not in blocks with rows."""
+    _chunks: Chunks
     _predicates: PredicatePool
     _built: int
     """Clauses that the rows were chosen for."""
@@ -81,12 +85,10 @@ class Sieve(SieveMatcher):
         self._take_table(table_for(self, self.transform))
         used = np.flatnonzero(self.clauses.stop > self.clauses.start).astype(np.int32)
         pool = PredicatePool.of(self._transform_table, self.clauses, used)
-        order = np.arange(used.size, dtype=np.int32)
-        put_in_order(pool.arrays, self.n_attributes, order)
+        self._choose_rows(used)
+        order = self._arranged(pool, np.arange(used.size, dtype=np.int32))
         self._predicates = pool.in_order(order)
         self._positions = Positions(used[order], self.n_slots, n_arranged=used.size // BLOCK * BLOCK)
-        self._choose_rows(used)
-        self._add_blocks()
         self._enter_from(0)
         self._built = used.size
 
@@ -99,34 +101,43 @@ class Sieve(SieveMatcher):
         self._add_blocks()
         self._predicates.insert(self._transform_table, self.clauses, slots, positions)
         note_ends(self._transform_table, self.clauses, slots, self._apart, self._attributes)
-        enter_clauses(self._predicates.arrays, positions, self._attributes, self._rows)
-        self._rows.hull[positions // BLOCK] = open_hulls(1, self.n_attributes)
+        enter_clauses(self._predicates.arrays, positions, self._attributes, self._rows.arrays)
+        self._rows.arrays.hull[positions // BLOCK] = open_hull(self.n_attributes)
         if self._positions.n_tail > _LONGEST_TAIL:
             self._arrange_tail()
 
     def _delete(self, slots: NDArray[np.int32]) -> None:
         positions = self._positions.take_back(slots)
-        remove_clauses(self._predicates.arrays, positions, self._attributes, self._rows)
+        remove_clauses(self._predicates.arrays, positions, self._attributes, self._rows.arrays)
         self._predicates.delete(positions)
 
     def _arrange_tail(self) -> None:
-        """Put similar clauses of the tail side by side."""
+        """Arrange the clauses of the tail as others are."""
         first = self._positions.n_arranged
-        order = self._positions.tail()
-        put_in_order(self._predicates.arrays, self.n_attributes, order)
+        order = self._arranged(self._predicates, self._positions.tail())
         self._predicates.arrange(order, first)
         self._positions.arrange(order, (first + order.size) // BLOCK * BLOCK)
-        bits, alive, hull = self._rows
-        n_kept = first // BLOCK
-        self._rows = Rows(bits[:n_kept], alive[:n_kept], hull[:n_kept])
-        self._add_blocks()
         self._enter_from(first)
 
+    def _arranged(self, pool: PredicatePool, positions: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return positions with similar clauses side by side, all in all or within each chunk."""
+        together = CHUNK if self._in_chunks else max(1, positions.size)
+        for first in range(0, positions.size, together):
+            put_in_order(pool.arrays, self.n_attributes, positions[first : first + together])
+        return positions
+
     def _enter_from(self, first: int) -> None:
-        """Write the clauses from the first position of a block on into rows that know nothing of them."""
-        positions = np.arange(first, len(self._positions), dtype=np.int32)
-        enter_clauses(self._predicates.arrays, positions, self._attributes, self._rows)
-        note_hulls(self._predicates.arrays, first // BLOCK, self.n_attributes, self._rows.hull)
+        """Write the clauses from the first position of a block on into chunks or rows that know nothing of them."""
+        predicates, stop = self._predicates.arrays, self._positions.n_arranged
+        self._rows.keep(first // BLOCK)
+        if self._in_chunks:
+            self._chunks = with_more(self._chunks, predicates, self._attributes, first, stop)
+            self._rows.add_chunked(stop // BLOCK)
+        self._add_blocks()
+        everyone = np.arange(first, len(self._positions), dtype=np.int32)
+        enter_clauses(predicates, everyone, self._attributes, self._rows.arrays)
+        if not self._in_chunks:
+            note_hulls(predicates, first // BLOCK, self.n_attributes, self._rows.arrays.hull)
 
     # -- matching --------------------------------------------------------------------------------------------
 
@@ -140,36 +151,38 @@ class Sieve(SieveMatcher):
     ) -> int:
         room = out_slots.shape[0] + BITS_AT_ONCE
         with (
-            borrowed("found", room, np.int32) as slots,
             borrowed("runs", room, np.uint16) as run_event,
             borrowed("runs", room, np.int32) as run_stop,
         ):
-            found = Found(slots, run_event, run_stop, np.zeros(1, np.int64))
-            n_matches = match(self._index(), events, first, together, found)
-            if n_matches < 0:
-                return -1
+            found = Found(out_slots, run_event, run_stop, np.zeros(1, np.int64))
             if together == 1:
-                out_count[first] = n_matches
-                out_slots[:n_matches] = slots[:n_matches]
-            else:
-                gather(found, together, out_count[first:], out_slots)
+                # One event needs no gathering; there is too little room only if it matches nearly everything.
+                out_count[first] = n_matches = match(self._index(), events, first, together, found)
+                if n_matches >= 0:
+                    return int(n_matches)
+            with borrowed("found", room, np.int32) as slots:
+                found = found._replace(slot=slots)
+                n_matches = match(self._index(), events, first, together, found)
+                if n_matches >= 0:
+                    gather(found, together, out_count[first:], out_slots)
         return int(n_matches)
 
     # -- keeping ---------------------------------------------------------------------------------------------
 
     def _arrays(self) -> Mapping[str, NDArray[Any]]:
-        attributes = self._attributes._asdict()
+        attributes, rows = self._attributes._asdict(), self._rows.arrays._asdict()
         return {
-            "shape": np.array([attributes.pop("n_cells"), self._built], np.int64),
+            "shape": np.array([attributes.pop("n_cells"), self._built, self._in_chunks, rows.pop("first")], np.int64),
             **attributes,
-            **self._rows._asdict(),
+            **rows,
+            **{f"chunk_{name}": array for name, array in self._chunks._asdict().items()},
             **self._predicates.arrays._asdict(),
             **self._positions.arrays(),
             **table_arrays(self._transform_table),
         }
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        n_cells, self._built = arrays["shape"].tolist()
+        n_cells, self._built, self._in_chunks, first_with_rows = arrays["shape"].tolist()
         self._take_table(table_from(arrays))
         self._attributes = Attributes(
             n_cells,
@@ -179,19 +192,27 @@ class Sieve(SieveMatcher):
             flat(arrays["lowest_high"], np.float64),
             flat(arrays["whole"], np.bool_),
         )
-        self._rows = Rows(
-            flat(arrays["bits"], np.uint64), flat(arrays["alive"], np.uint64), flat(arrays["hull"], np.uint16)
+        rows = Rows(
+            first_with_rows,
+            flat(arrays["bits"], np.uint64),
+            flat(arrays["alive"], np.uint64),
+            flat(arrays["hull"], np.uint16),
         )
+        self._rows = GrowingRows(rows, self.n_attributes)
+        chunks = (arrays[f"chunk_{name}"] for name in Chunks._fields)
+        self._chunks = Chunks(*(flat(array, array.dtype) for array in chunks))
         self._positions = Positions.restored(arrays, self.n_slots)
         self._predicates = PredicatePool(flat(arrays["code"], np.uint16), flat(arrays["span"], np.int32))
 
     def _describe(self) -> dict[str, Any]:
+        rows = self._rows.arrays
         return {
             "cells": self._attributes.n_cells,
             "attributes_with_rows": self._attributes.attribute_of_row.size,
-            "blocks": self._rows.hull.shape[0],
-            "blocks_looked_into": round(share_passed(self._rows.hull), 4),
-            "row_bytes": self._rows.bits.nbytes,
+            "blocks": rows.hull.shape[0],
+            "blocks_looked_into": round(share_passed(rows.hull[rows.first :]), 4),
+            "chunks": self._chunks.stop.size,
+            "row_bytes": rows.bits.nbytes + self._chunks.rows.nbytes,
         }
 
     # -- inside ----------------------------------------------------------------------------------------------
@@ -201,7 +222,8 @@ class Sieve(SieveMatcher):
             self._transform_table,
             self._apart,
             self._attributes,
-            self._rows,
+            self._rows.arrays,
+            self._chunks,
             self._predicates.arrays,
             self._positions.slot_of_position,
             self.clauses,
@@ -212,7 +234,7 @@ class Sieve(SieveMatcher):
         self._apart = whole_apart(table)
 
     def _choose_rows(self, used: NDArray[np.int32]) -> None:
-        """Give rows to the attributes that enough clauses ask for, the most popular first."""
+        """Give rows to the attributes that enough clauses ask for, the most popular first, and choose the layout."""
         asked = np.bincount(self.clauses.attribute, minlength=self.n_attributes)
         frequent = (asked > 0) & (asked * self.rare >= used.size)
         attribute_of_row = np.argsort(-asked, kind="stable")[: int(frequent.sum())].astype(np.int32)
@@ -222,18 +244,12 @@ class Sieve(SieveMatcher):
             # A few more rows, and they leave no doubt.
             cells = int(self._n_values())
             self._learn_attributes(used, attribute_of_row, cells)
-        n_lines = 1
-        if self._matches_many(used) and not self._rows_decide():
-            # Events match much, and rows leave open whether it is true: a second line per row tells of most, the more
-            # the narrower cells are.
-            n_lines = 2
-            cells = self.cells or min(2 * cells, MOST_CELLS)
+        self._in_chunks = self._matches_many(used) and not self._rows_decide()
+        if self._in_chunks:
+            cells = self.cells or min(_CHUNK_CELLS * cells, MOST_CELLS)
             self._learn_attributes(used, attribute_of_row, cells)
-        self._rows = Rows(
-            np.zeros((0, n_rows(attribute_of_row.size, cells), n_lines * LINE_WORDS), np.uint64),
-            np.zeros((0, 2 * LINE_WORDS), np.uint64),
-            open_hulls(0, self.n_attributes),
-        )
+        self._chunks = no_chunks(self._attributes)
+        self._rows = GrowingRows.of_no_blocks(self._attributes)
 
     def _learn_attributes(self, used: NDArray[np.int32], attribute_of_row: NDArray[np.int32], cells: int) -> None:
         row_attribute = np.full(self.n_attributes, NONE, np.int32)
@@ -264,11 +280,4 @@ class Sieve(SieveMatcher):
 
     def _add_blocks(self) -> None:
         """Have blocks for all positions."""
-        bits, alive, hull = self._rows
-        missing = max(0, -(-len(self._positions) // BLOCK) - hull.shape[0])
-        if missing:
-            self._rows = Rows(
-                longer(bits, missing, ALL_ONES),
-                longer(alive, missing, 0),
-                np.concatenate([hull, open_hulls(missing, self.n_attributes)]),
-            )
+        self._rows.add(-(-len(self._positions) // BLOCK))

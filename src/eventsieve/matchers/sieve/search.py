@@ -1,9 +1,10 @@
-"""How events pass through the sieve: which blocks each has to look into, and by which of two ways they are matched.
+"""How events pass through the sieve: which blocks each has to look into, and by which of three ways they are matched.
 
 Hulls say which events look into a block. If these are few, each of them makes a visit: it ANDs rows of bits
 (`by_rows.py`). If they are many, the block is turned round: each of its clauses ANDs masks of events (`by_masks.py`),
 which costs the same for one event as for 512. All events meet a block before the next one is looked at, so what is
-read of it comes from main memory once for all of them.
+read of it comes from main memory once for all of them. Clauses that are in chunks are matched with one event after the
+other (`by_chunks.py`), or by masks if there are enough events for that.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eventsieve._kernels.compiler import inlined, kernel
-from eventsieve.matchers.sieve.by_masks import SQUARE_WORDS, match_block
+from eventsieve.matchers.sieve.by_chunks import match_chunks
+from eventsieve.matchers.sieve.by_masks import match_crowded
 from eventsieve.matchers.sieve.by_rows import VISITS_AT_ONCE, Visits, match_visits, room_for_visits
 from eventsieve.matchers.sieve.events import translated
 from eventsieve.matchers.sieve.masks import MASK_EVENTS, masks_of
@@ -22,6 +24,7 @@ from eventsieve.matchers.sieve.order import BLOCK, SHARED
 from eventsieve.matchers.sieve.predicates import FIELDS
 
 if TYPE_CHECKING:
+    from eventsieve.matchers.sieve.chunks import Chunks
     from eventsieve.matchers.sieve.events import EventCodes
     from eventsieve.matchers.sieve.found import Found
     from eventsieve.matchers.sieve.layout import Attributes, Rows
@@ -34,6 +37,10 @@ _FEW_EVENTS: Final = 8
 _VISITS: Final = 4096
 _VISIT_COST: Final = 35
 """Predicates that can be taken through masks in the time of a visit by rows."""
+_ROW_COST: Final = 0.45
+"""The same for a line of a chunk's row,"""
+_END_COST: Final = 0.07
+"""and for an end in the cell of a value."""
 
 
 class SieveIndex(NamedTuple):
@@ -43,6 +50,7 @@ class SieveIndex(NamedTuple):
     apart: NDArray[np.bool_]  # (n_attributes,), different whole numbers have different codes
     attributes: Attributes
     rows: Rows
+    chunks: Chunks
     predicates: Predicates
     slot_of_position: NDArray[np.int32]
     clauses: ClauseTable  # by slot
@@ -53,42 +61,75 @@ def match(index: SieveIndex, events: EventColumns, first: int, n_events: int, ou
     """Match the events from `first` on together; return the number of matches, or -1 if there is no room for all."""
     codes = translated(index.table, index.apart, index.attributes, events, first, n_events)
     out.n_runs[0] = 0
-    if n_events <= _FEW_EVENTS:
-        return _match_few(index, codes, out)
+    used, n_crowded = 0, 0
     crowded = np.empty(index.rows.hull.shape[0], np.int32)
-    used, n_crowded = _match_visits(index, codes, crowded, out)
+    if index.rows.first and n_events * _chunk_cost(index) > -(-n_events // MASK_EVENTS) * _mask_cost(index):
+        n_crowded = index.rows.first
+        for block in range(n_crowded):
+            crowded[block] = block
+    else:
+        used = _match_chunks(index, codes, out)
+    if n_events <= _FEW_EVENTS:
+        return _match_few(index, codes, used, out)
+    used, n_crowded = _match_visits(index, codes, used, crowded, n_crowded, out)
     return _match_crowded(index, codes, crowded[:n_crowded], used, out)
 
 
+@inlined
+def _chunk_cost(index: SieveIndex) -> float:
+    """Return how long one event takes to be matched with all chunks, in the time of a predicate by masks."""
+    attributes = index.attributes
+    n_row_attributes, n_attributes = attributes.attribute_of_row.shape[0], attributes.row_attribute.shape[0]
+    n_cells = (n_row_attributes * attributes.n_cells + n_attributes - n_row_attributes) / n_attributes
+    return _ROW_COST * index.rows.first * n_row_attributes + _END_COST * index.chunks.end.shape[0] / n_cells
+
+
+@inlined
+def _mask_cost(index: SieveIndex) -> float:
+    """Return how many predicates there are in the chunks."""
+    return index.chunks.end.shape[0] / 2
+
+
 @kernel
-def _match_few(index: SieveIndex, codes: EventCodes, out: Found) -> int:
-    """Match a few events, one after the other."""
-    hull, n_events = index.rows.hull, codes.code.shape[0]
-    at_once = max(1, _VISITS // n_events)
-    visits = room_for_visits(at_once * n_events)
+def _match_chunks(index: SieveIndex, codes: EventCodes, out: Found) -> int:
+    """Match events one after the other with the chunks; return the number of matches, or -1 if there is no room."""
     used = 0
-    for block in range(0, hull.shape[0], at_once):
-        stop = min(block + at_once, hull.shape[0])
-        n_visits = _visits_by_event(hull, block, stop, codes.code, visits.block, visits.event)
-        used = _make(index, codes, visits, n_visits, used, out)
-        if used < 0:
-            return -1
+    if index.rows.first:
+        for e in range(codes.code.shape[0]):
+            used = match_chunks(index, codes, e, used, out)
+            if used < 0:
+                return -1
     return used
 
 
 @kernel
-def _match_visits(index: SieveIndex, codes: EventCodes, out_crowded: NDArray[np.int32], out: Found) -> tuple[int, int]:
-    """Match many events with the blocks that few of them look into, and list the others.
+def _match_few(index: SieveIndex, codes: EventCodes, used: int, out: Found) -> int:
+    """Match a few events with the blocks that have rows, one after the other; `used` as below."""
+    hull, n_events = index.rows.hull, codes.code.shape[0]
+    at_once = max(1, min(_VISITS // n_events, hull.shape[0] - index.rows.first))
+    visits = room_for_visits(at_once * n_events)
+    for block in range(index.rows.first, hull.shape[0], at_once):
+        stop = min(block + at_once, hull.shape[0])
+        n_visits = _visits_by_event(hull, block, stop, codes.code, visits.block, visits.event)
+        used = _make(index, codes, visits, n_visits, used, out)
+    return used
 
-    Return how many matches there are, or -1 if there is no room, and how many blocks are listed.
+
+@kernel
+def _match_visits(
+    index: SieveIndex, codes: EventCodes, used: int, out_crowded: NDArray[np.int32], n_crowded: int, out: Found
+) -> tuple[int, int]:
+    """Match many events with the blocks that few of them look into, and list the others behind the `n_crowded` ones.
+
+    `used` matches are there, or -1 if there is no room. Return both numbers as they are then.
     """
     hull, n_events = index.rows.hull, codes.code.shape[0]
     n_squares = -(-n_events // MASK_EVENTS)
     per_block = BLOCK * index.predicates.code.shape[0] // FIELDS // max(1, index.predicates.span.shape[0] // 2)
     visits = room_for_visits(_VISITS + n_events)
     passes = np.empty(n_events, np.uint8)
-    used, n_visits, n_crowded = 0, 0, 0
-    for block in range(hull.shape[0]):
+    n_visits = 0
+    for block in range(index.rows.first, hull.shape[0]):
         before = n_visits
         n_visits = _visits_to_block(hull, block, codes.by_attribute, passes, visits.block, visits.event, n_visits)
         if (n_visits - before) * _VISIT_COST > n_squares * per_block:
@@ -97,25 +138,21 @@ def _match_visits(index: SieveIndex, codes: EventCodes, out_crowded: NDArray[np.
             n_crowded += 1
         if n_visits >= _VISITS or block == hull.shape[0] - 1:
             used = _make(index, codes, visits, n_visits, used, out)
-            if used < 0:
-                break
             n_visits = 0
     return used, n_crowded
 
 
 @kernel
 def _match_crowded(index: SieveIndex, codes: EventCodes, blocks: NDArray[np.int32], used: int, out: Found) -> int:
-    """Match many events with the blocks that many of them look into; `used` matches are there, or -1 for no room."""
+    """Match many events with the blocks that many of them look into; `used` as above."""
     if blocks.shape[0] == 0 or used < 0:
         return used
     n_events = codes.code.shape[0]
-    square = np.empty(SQUARE_WORDS, np.uint64)
     for first in range(0, n_events, MASK_EVENTS):
         masks = masks_of(codes, first, min(MASK_EVENTS, n_events - first))
-        for block in blocks:
-            used = match_block(index, codes, masks, block, square, used, out)
-            if used < 0:
-                return -1
+        used = match_crowded(index, codes, masks, blocks, used, out)
+        if used < 0:
+            return -1
     return used
 
 
