@@ -70,8 +70,9 @@ def match(index: SieveIndex, events: EventColumns, first: int, n_events: int, ou
     else:
         used = _match_chunks(index, codes, out)
     if n_events <= _FEW_EVENTS:
-        return _match_few(index, codes, used, out)
-    used, n_crowded = _match_visits(index, codes, used, crowded, n_crowded, out)
+        used = _match_few(index, codes, used, out)
+    else:
+        used, n_crowded = _match_visits(index, codes, used, crowded, n_crowded, out)
     return _match_crowded(index, codes, crowded[:n_crowded], used, out)
 
 
