@@ -15,10 +15,9 @@ from eventsieve._kernels.bitset import clear_bit, has_bit
 from eventsieve._kernels.compiler import inlined, kernel
 from eventsieve._kernels.lines import LINE_WORDS, and_four_lines
 from eventsieve._kernels.positions import CODE_BITS, cell_of_code
-from eventsieve.matchers.sieve.chunks import CHUNK_WORDS, CODE_SHIFT
+from eventsieve.matchers.sieve.chunks import CHUNK_WORDS, CODE_SHIFT, SCATTERED
 from eventsieve.matchers.sieve.found import BITS_AT_ONCE, end_run
 from eventsieve.matchers.sieve.layout import NONE
-from eventsieve.matchers.sieve.order import BLOCK
 from eventsieve.matchers.sieve.predicates import ABSENT, LAST_CODE, holds_exactly
 
 if TYPE_CHECKING:
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from eventsieve.matchers.sieve.found import Found
     from eventsieve.matchers.sieve.layout import Attributes
     from eventsieve.matchers.sieve.search import SieveIndex
+    from eventsieve.model.columns import ClauseTable
 
 _LINE_ENDS: Final = 16
 _FETCHED_LINES: Final = 6
@@ -61,7 +61,7 @@ def match_chunks(index: SieveIndex, codes: EventCodes, e: int, used: int, out: F
         n_words = (stop - first) // WORD_BITS
         words = result[:n_words]
         _fetch(chunks, chunk, picks)
-        _copy_alive(index.rows.alive, first // BLOCK, words)
+        words[:] = chunks.alive[first // WORD_BITS : stop // WORD_BITS]
         _and_rows(chunks.rows, chunks.rows_start[chunk], n_words, picks.row, words)
         n_ties = _clear_runs(chunks.border[chunk], chunks.end, picks, words, ties)
         if n_ties > ties.shape[0]:
@@ -69,8 +69,8 @@ def match_chunks(index: SieveIndex, codes: EventCodes, e: int, used: int, out: F
             ties = np.empty(2 * n_ties, np.int32)
             _clear_runs(chunks.border[chunk], chunks.end, picks, words, ties)
         if not codes.whole[e]:
-            _settle(index, codes, e, first, ties[:n_ties], words)
-        used = _list_bits(words, index.slot_of_position[first:stop], used, out.slot)
+            _settle(index.clauses, chunks.slot[first:stop], codes, e, ties[:n_ties], words)
+        used = _list_bits(words, chunks.slot[first:stop], chunks.shift[chunk], used, out.slot)
         if used < 0:
             return -1
         first = stop
@@ -121,15 +121,6 @@ def _fetch(chunks: Chunks, chunk: int, picks: _Picks) -> None:
 def _expected(begin: int, stop: int, within: int) -> int:
     """Return where in a list the ends should begin that lie above a value, if they are spread evenly."""
     return begin + ((stop - begin) * within >> CODE_BITS)
-
-
-@kernel
-def _copy_alive(alive: NDArray[np.uint64], block: int, out_words: NDArray[np.uint64]) -> None:
-    """Begin with all clauses of the blocks from one on."""
-    for line in range(0, out_words.shape[0], LINE_WORDS):
-        for w in range(LINE_WORDS):
-            out_words[line + w] = alive[block, w]
-        block += 1
 
 
 @kernel
@@ -211,24 +202,22 @@ def _clear(end: NDArray[np.uint32], first: int, stop: int, out_words: NDArray[np
 
 @kernel
 def _settle(
-    index: SieveIndex,
+    clauses: ClauseTable,
+    slots: NDArray[np.int32],
     codes: EventCodes,
     e: int,
-    first: int,
     ties: NDArray[np.int32],
     out_words: NDArray[np.uint64],
 ) -> None:
     """Hold survivors with a tie against the clause table."""
     for place in ties:
-        if has_bit(out_words, place):
-            slot = index.slot_of_position[first + place]
-            if not holds_exactly(index.clauses, slot, codes.value, e):
-                clear_bit(out_words, place)
+        if has_bit(out_words, place) and not holds_exactly(clauses, slots[place], codes.value, e):
+            clear_bit(out_words, place)
 
 
 @kernel
 def _list_bits(
-    words: NDArray[np.uint64], slot_of_position: NDArray[np.int32], used: int, out_slot: NDArray[np.int32]
+    words: NDArray[np.uint64], slots: NDArray[np.int32], shift: int, used: int, out_slot: NDArray[np.int32]
 ) -> int:
     """List the clauses whose bits are set; return how many matches there are then, or -1 if there is no room."""
     n = 0
@@ -239,18 +228,19 @@ def _list_bits(
     at = np.uint64(used)
     dense = n > words.shape[0]
     for w in range(words.shape[0]):
-        word, position = words[w], w * WORD_BITS
+        word, first = words[w], max(shift, 0) + w * WORD_BITS
         after = at + np.uint64(popcount(word))
         if (word != _ZERO) | dense:
             # Some at a time, whether a word has them or not: cheaper than to guess wrong where to stop.
             for k in range(BITS_AT_ONCE):
-                out_slot[at + np.uint64(k)] = position + trailing_zeros(word | _LAST_BIT)
+                out_slot[at + np.uint64(k)] = first + trailing_zeros(word | _LAST_BIT)
                 word &= word - _ONE
             for i in range(at + np.uint64(BITS_AT_ONCE), after):
-                out_slot[i] = position + trailing_zeros(word)
+                out_slot[i] = first + trailing_zeros(word)
                 word &= word - _ONE
         at = after
-    # In a loop of its own, since main memory answers many at a time if no branch is in the way.
-    for i in range(np.uint64(used), at):
-        out_slot[i] = slot_of_position[np.uint64(out_slot[i])]
+    if shift == SCATTERED:
+        # In a loop of its own, since main memory answers many at a time if no branch is in the way.
+        for i in range(np.uint64(used), at):
+            out_slot[i] = slots[np.uint64(out_slot[i])]
     return used + n

@@ -1,14 +1,16 @@
 """Chunks: the layout for events that match much, where hulls pass over little and a row is read from end to end.
 
-Clauses stand in the order they came, in chunks of up to 32,768. For each attribute that enough clauses ask for and each
-cell of its domain, a chunk has a row of bits in one piece of up to 4 KB, which main memory gives much faster than as
-many lines apart; and one for events that lack the attribute. A bit is clear if the clause cannot hold.
+Clauses are in chunks of up to 65,536, each with its own by rising slot. (So where slots follow one another, a match
+need not be looked up, which would take main memory longer than the rows.) For each attribute that enough clauses ask
+for and each cell of its domain, a chunk has a row of bits in one piece of up to 8 KB, which main memory gives much
+faster than as many lines apart; and one for events that lack the attribute. A bit is clear if the clause cannot hold.
 
 What a row leaves open lies in the cell of the value: low ends above it and high ends below it. The ends of a cell stand
 side by side, low ones by rising code, then high ones by rising code. So those that a value fails are one run: from the
 first low end above it to the last high end below it. Attributes without rows have one cell, and the run tells all.
 
 A chunk is written once. Removed clauses lose their bit of `alive`, new ones wait in the tail (`positions.py`).
+Positions within a chunk are not places: they are for batches, and have similar clauses side by side.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 CHUNK: Final = 1 << 16
 CHUNK_WORDS: Final = CHUNK // WORD_BITS
 CODE_SHIFT: Final = 16
+SCATTERED: Final = -1
 _PLACE: Final = (1 << CODE_SHIFT) - 1
 
 
@@ -43,6 +46,9 @@ class Chunks(NamedTuple):
     """
 
     stop: NDArray[np.int64]  # (n_chunks,), the position behind a chunk; the next one begins there
+    slot: NDArray[np.int32]  # (stop[-1],), by chunk and place
+    shift: NDArray[np.int64]  # (n_chunks,), the slot of place 0 if they follow one another, else SCATTERED
+    alive: NDArray[np.uint64]  # one bit for each of these
     rows_start: NDArray[np.int64]  # (n_chunks + 1,), where its rows begin
     rows: NDArray[np.uint64]
     first_cell: NDArray[np.int64]  # (n_attributes + 1,)
@@ -56,6 +62,9 @@ def no_chunks(attributes: Attributes) -> Chunks:
     first_cell = np.concatenate([np.zeros(1, np.int64), np.cumsum(n_cells, dtype=np.int64)])
     return Chunks(
         np.empty(0, np.int64),
+        np.empty(0, np.int32),
+        np.empty(0, np.int64),
+        np.empty(0, np.uint64),
         np.zeros(1, np.int64),
         np.empty(0, np.uint64),
         first_cell,
@@ -64,25 +73,56 @@ def no_chunks(attributes: Attributes) -> Chunks:
     )
 
 
-def with_more(chunks: Chunks, predicates: Predicates, attributes: Attributes, first: int, stop: int) -> Chunks:
-    """Return the chunks with more of them, for the clauses at positions from `first` to `stop`, whole words of them."""
-    stops = np.minimum(np.arange(first + CHUNK, stop + CHUNK, CHUNK), stop)
-    n_ends = 2 * int((predicates.span[1::2] - predicates.span[::2])[first:stop].sum(dtype=np.int64))
+def with_more(
+    chunks: Chunks, predicates: Predicates, attributes: Attributes, slots: NDArray[np.int32], first: int
+) -> Chunks:
+    """Return the chunks with more of them, for clauses at positions from `first` on; there are whole words of them."""
+    end = first + slots.size
+    stops = np.minimum(np.arange(first + CHUNK, end + CHUNK, CHUNK), end)
+    n_ends = 2 * int((predicates.span[1::2] - predicates.span[::2])[first:end].sum(dtype=np.int64))
     n_words = np.diff(stops, prepend=first) // WORD_BITS * n_rows_of_chunk(attributes)
     grown = Chunks(
         np.concatenate([chunks.stop, stops]),
+        np.concatenate([chunks.slot, slots]),
+        np.concatenate([chunks.shift, np.full(stops.size, SCATTERED, np.int64)]),
+        np.concatenate([chunks.alive, np.full(slots.size // WORD_BITS, ALL_ONES)]),
         np.concatenate([chunks.rows_start, chunks.rows_start[-1] + np.cumsum(n_words)]),
         np.concatenate([chunks.rows, np.empty(n_words.sum(), np.uint64)]),
         chunks.first_cell,
         np.concatenate([chunks.border, np.zeros((stops.size, chunks.border.shape[1]), np.int64)]),
         np.concatenate([chunks.end, np.empty(n_ends, np.uint32)]),
     )
-    n_ends_before = chunks.end.size
+    used = chunks.end.size
     for chunk in range(chunks.stop.size, grown.stop.size):
-        n_ends_before = _write_ends(predicates, attributes, grown, chunk, first, n_ends_before)
+        stop = int(grown.stop[chunk])
+        place_of_position = _take_places(grown, chunk, first, stop)
+        used = _write_ends(predicates, attributes, grown, chunk, first, place_of_position, used)
         _write_rows(attributes, grown, chunk, first)
-        first = int(grown.stop[chunk])
+        first = stop
     return grown
+
+
+def _take_places(chunks: Chunks, chunk: int, first: int, stop: int) -> NDArray[np.int64]:
+    """Put the slots of a chunk, which are by position, in order; return the place of each position."""
+    slots = chunks.slot[first:stop]
+    order = np.argsort(slots)
+    place_of_position = np.empty(order.size, np.int64)
+    place_of_position[order] = np.arange(order.size)
+    slots[:] = slots[order]
+    if slots[-1] - slots[0] == slots.size - 1:
+        chunks.shift[chunk] = slots[0]
+    return place_of_position
+
+
+@kernel
+def remove_from_chunks(chunks: Chunks, slots: NDArray[np.int32], positions: NDArray[np.int32]) -> None:
+    """Let those of the clauses that are in chunks live no more."""
+    for i in range(slots.shape[0]):
+        chunk = np.searchsorted(chunks.stop, positions[i], side="right")
+        if chunk < chunks.stop.shape[0]:
+            first = chunks.stop[chunk - 1] if chunk else 0
+            at = first + np.searchsorted(chunks.slot[first : chunks.stop[chunk]], slots[i])
+            clear_bit(chunks.alive, at)
 
 
 def n_rows_of_chunk(attributes: Attributes) -> int:
@@ -104,7 +144,13 @@ def _cell(attributes: Attributes, first_cell: NDArray[np.int64], a: int, code: i
 
 @kernel
 def _write_ends(
-    predicates: Predicates, attributes: Attributes, chunks: Chunks, chunk: int, first: int, used: int
+    predicates: Predicates,
+    attributes: Attributes,
+    chunks: Chunks,
+    chunk: int,
+    first: int,
+    place_of_position: NDArray[np.int64],
+    used: int,
 ) -> int:
     """Write the ends of a chunk that begins at a position, behind those that are used; return how many are then."""
     border, end, first_cell = chunks.border[chunk], chunks.end, chunks.first_cell
@@ -121,11 +167,12 @@ def _write_ends(
     for position in range(first, stop):
         for p in range(predicates.span[2 * position], predicates.span[2 * position + 1]):
             a, low, high = fields(predicates, p)
+            place = place_of_position[position - first]
             i, j = 2 * _cell(attributes, first_cell, a, low), 2 * _cell(attributes, first_cell, a, high) + 1
             border[i] -= 1
-            end[border[i]] = (low << CODE_SHIFT) | (position - first)
+            end[border[i]] = (low << CODE_SHIFT) | place
             border[j] -= 1
-            end[border[j]] = (high << CODE_SHIFT) | (position - first)
+            end[border[j]] = (high << CODE_SHIFT) | place
     for i in range(border.shape[0] - 1):
         if border[i + 1] - border[i] > 1:
             end[border[i] : border[i + 1]].sort()

@@ -119,17 +119,16 @@ def group_row(attributes: Attributes, r: int) -> int:
 
 @kernel
 def enter_clauses(predicates: Predicates, positions: NDArray[np.int32], attributes: Attributes, rows: Rows) -> None:
-    """Let the clauses at `positions` live, and write those that are in no chunk into the rows."""
+    """Write those of the clauses at `positions` that are in no chunk into the rows."""
     n_cells, row_attribute = attributes.n_cells, attributes.row_attribute
     bits, alive = rows.bits, rows.alive
     for position in positions:
-        block, word = position // BLOCK, position % BLOCK // WORD_BITS
-        bit = _ONE << np.uint64(position % WORD_BITS)
-        alive[block, word] |= bit
-        alive[block, LINE_WORDS + word] |= bit
-        block -= rows.first
+        block, word = position // BLOCK - rows.first, position % BLOCK // WORD_BITS
         if block < 0:
             continue
+        bit = _ONE << np.uint64(position % WORD_BITS)
+        alive[rows.first + block, word] |= bit
+        alive[rows.first + block, LINE_WORDS + word] |= bit
         for p in range(predicates.span[2 * position], predicates.span[2 * position + 1]):
             a, low, high = fields(predicates, p)
             r = row_attribute[a]
@@ -153,13 +152,12 @@ def remove_clauses(predicates: Predicates, positions: NDArray[np.int32], attribu
     n_cells, row_attribute = attributes.n_cells, attributes.row_attribute
     bits, alive = rows.bits, rows.alive
     for position in positions:
-        block, word = position // BLOCK, position % BLOCK // WORD_BITS
-        bit = _ONE << np.uint64(position % WORD_BITS)
-        alive[block, word] &= ~bit
-        alive[block, LINE_WORDS + word] &= ~bit
-        block -= rows.first
+        block, word = position // BLOCK - rows.first, position % BLOCK // WORD_BITS
         if block < 0:
             continue
+        bit = _ONE << np.uint64(position % WORD_BITS)
+        alive[rows.first + block, word] &= ~bit
+        alive[rows.first + block, LINE_WORDS + word] &= ~bit
         for p in range(predicates.span[2 * position], predicates.span[2 * position + 1]):
             a, _, _ = fields(predicates, p)
             r = row_attribute[a]

@@ -17,7 +17,7 @@ from eventsieve._kernels.packed import whole_apart
 from eventsieve.errors import MatcherError
 from eventsieve.matchers.base import Capabilities
 from eventsieve.matchers.scratch import borrowed
-from eventsieve.matchers.sieve.chunks import CHUNK, Chunks, no_chunks, with_more
+from eventsieve.matchers.sieve.chunks import CHUNK, Chunks, no_chunks, remove_from_chunks, with_more
 from eventsieve.matchers.sieve.found import BITS_AT_ONCE, Found, gather
 from eventsieve.matchers.sieve.layout import (
     NONE,
@@ -35,11 +35,15 @@ from eventsieve.matchers.sieve.order import BLOCK, match_rate, put_in_order
 from eventsieve.matchers.sieve.positions import Positions
 from eventsieve.matchers.sieve.predicates import PredicatePool
 from eventsieve.matchers.sieve.search import SieveIndex, match
-from eventsieve.matchers.sieve_settings import MOST_CELLS, RARE, SieveMatcher
-from eventsieve.matchers.transforms import table_arrays, table_for, table_from
+from eventsieve.matchers.together import TogetherMatcher
+from eventsieve.matchers.transforms import check_transform, table_arrays, table_for, table_from
 from eventsieve.model.columns import EventColumns, flat
 from eventsieve.model.transform import TransformChoice, TransformTable
 
+_MOST_CELLS: Final = 256
+_LEAST_CELLS: Final = 4
+_RARE: Final = 100
+"""An attribute that fewer than one in so many clauses ask for has no rows."""
 _MOST_VALUES: Final = 64
 """Whole numbers up to so many have a cell each, whatever the memory."""
 _MOST_ATTRIBUTES: Final = (1 << 16) - 2
@@ -52,7 +56,7 @@ _LONGEST_TAIL: Final = 64 * BLOCK
 """Clauses that stand in the order they came, before they are arranged too."""
 
 
-class Sieve(SieveMatcher):
+class Sieve(TogetherMatcher):
     name = "sieve"
     summary = "similar clauses in blocks, rows of bits by value cell; ours"
     capabilities = Capabilities(paper="ours", transforms=True, shares_batch=True)
@@ -71,9 +75,18 @@ class Sieve(SieveMatcher):
     """Clauses that the rows were chosen for."""
 
     def __init__(
-        self, *, memory: int = 100, cells: int | None = None, rare: int = RARE, transform: TransformChoice = "linear"
+        self, *, memory: int = 100, cells: int | None = None, rare: int = _RARE, transform: TransformChoice = "linear"
     ) -> None:
-        super().__init__(memory=memory, cells=cells, rare=rare, transform=transform)
+        if memory < 1:
+            raise ValueError(f"memory is a number of bytes per clause from 1 on, not {memory}")
+        if cells is not None and not 1 <= cells <= 1024:
+            raise ValueError(f"cells must be from 1 to 1024, not {cells}")
+        if rare < 1:
+            raise ValueError(f"rare must be at least 1, not {rare}")
+        self.memory = int(memory)
+        self.cells = cells
+        self.rare = int(rare)
+        self.transform = check_transform(transform)
 
     # -- building and changing -------------------------------------------------------------------------------
 
@@ -109,6 +122,7 @@ class Sieve(SieveMatcher):
     def _delete(self, slots: NDArray[np.int32]) -> None:
         positions = self._positions.take_back(slots)
         remove_clauses(self._predicates.arrays, positions, self._attributes, self._rows.arrays)
+        remove_from_chunks(self._chunks, slots, positions)
         self._predicates.delete(positions)
 
     def _arrange_tail(self) -> None:
@@ -131,7 +145,8 @@ class Sieve(SieveMatcher):
         predicates, stop = self._predicates.arrays, self._positions.n_arranged
         self._rows.keep(first // BLOCK)
         if self._in_chunks:
-            self._chunks = with_more(self._chunks, predicates, self._attributes, first, stop)
+            slots = self._positions.slot_of_position[first:stop]
+            self._chunks = with_more(self._chunks, predicates, self._attributes, slots, first)
             self._rows.add_chunked(stop // BLOCK)
         self._add_blocks()
         everyone = np.arange(first, len(self._positions), dtype=np.int32)
@@ -238,7 +253,7 @@ class Sieve(SieveMatcher):
         asked = np.bincount(self.clauses.attribute, minlength=self.n_attributes)
         frequent = (asked > 0) & (asked * self.rare >= used.size)
         attribute_of_row = np.argsort(-asked, kind="stable")[: int(frequent.sum())].astype(np.int32)
-        cells = self._choose_cells(attribute_of_row.size)
+        cells = self.cells or self._affordable_cells(attribute_of_row.size)
         self._learn_attributes(used, attribute_of_row, cells)
         if self.cells is None and self._n_values() <= _MOST_VALUES and not self._rows_decide():
             # A few more rows, and they leave no doubt.
@@ -246,10 +261,14 @@ class Sieve(SieveMatcher):
             self._learn_attributes(used, attribute_of_row, cells)
         self._in_chunks = self._matches_many(used) and not self._rows_decide()
         if self._in_chunks:
-            cells = self.cells or min(_CHUNK_CELLS * cells, MOST_CELLS)
+            cells = self.cells or min(_CHUNK_CELLS * cells, _MOST_CELLS)
             self._learn_attributes(used, attribute_of_row, cells)
         self._chunks = no_chunks(self._attributes)
         self._rows = GrowingRows.of_no_blocks(self._attributes)
+
+    def _affordable_cells(self, n_row_attributes: int) -> int:
+        """Return how many cells the memory allows."""
+        return min(max(_LEAST_CELLS, self.memory * 8 // max(1, n_row_attributes)), _MOST_CELLS)
 
     def _learn_attributes(self, used: NDArray[np.int32], attribute_of_row: NDArray[np.int32], cells: int) -> None:
         row_attribute = np.full(self.n_attributes, NONE, np.int32)
