@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from regret import drawn
 
+import eventsieve as es
 from eventsieve.model.statistics import statistics_of
 from eventsieve.planner.unit_costs import Bytes, Facts, Times
 
@@ -25,7 +26,7 @@ SWEEPS = 4000
 def main() -> None:
     records = [json.loads(line) for line in RESULTS.read_text().splitlines()]
     facts = {(each["workload"], each["n"]): facts_of(each["workload"], each["n"]) for each in records}
-    for matcher in sorted({name for each in records for name in each["ms"]}):
+    for matcher in sorted({name for each in records for name in each["ms"]} & set(es.matchers())):
         own = [(facts[each["workload"], each["n"]], each["ms"][matcher]) for each in records if matcher in each["ms"]]
         print(f'    "{matcher}": (')
         for kind, form in (("single", Times), ("batch", Times), ("bytes", Bytes)):

@@ -1,8 +1,8 @@
 """What it costs to AND 48 rows over a million clauses, by how the rows lie in memory.
 
-`sieve-pages` keeps the rows of 4,096 clauses side by side, in pieces of 512 bytes: good for a batch, whose events find
-the page in the cache. One event alone reads its pieces from main memory, where longer ones are quicker; `sieve` has
-pieces of 64 bytes, but reads few of them.
+Rows of `sieve`'s blocks lie in pieces of 64 bytes: an event reads few of them, since hulls pass over most blocks. Where
+events match much, hulls pass over little, and all pieces of a row come from main memory, which gives longer ones much
+quicker. So the rows of its chunks are in pieces of some kilobytes.
 
     python experiments/sieve/reading_rows.py
 

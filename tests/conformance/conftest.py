@@ -16,7 +16,6 @@ CORNERS: dict[str, list[dict[str, Any]]] = {
     "rein-f": [{"buckets": 3}],
     "rein-o": [{"buckets": 3}],
     "sieve": [{"cells": 1}, {"cells": 3, "rare": 2}, {"cells": 5, "transform": "quantiles"}],
-    "sieve-pages": [{"cells": 1}, {"cells": 3, "rare": 2}, {"cells": 5, "transform": "quantiles"}],
     "hem": [
         {"tau": 1},
         {"tau": 2, "walk": "unmatched", "order": "given"},

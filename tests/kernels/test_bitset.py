@@ -28,12 +28,6 @@ def unpacked(words: np.ndarray, n_bits: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("n_bits", SIZES)
-def test_count_of_set_bits(n_bits: int) -> None:
-    flags = np.random.default_rng(n_bits).random(n_bits) < 0.4
-    assert bitset.count_bits(packed(flags, words_for(n_bits) + 1)) == flags.sum()
-
-
-@pytest.mark.parametrize("n_bits", SIZES)
 @pytest.mark.parametrize("n_rows", [0, 1, 2, 3, 4, 7, 8, 9, 15, 21])
 def test_and_rows_is_the_conjunction_of_the_chosen_rows(n_bits: int, n_rows: int) -> None:
     rng = np.random.default_rng(n_bits * 100 + n_rows)
@@ -55,10 +49,8 @@ def test_row_operations_agree_with_numpy(n_bits: int) -> None:
     assert np.array_equal(out, one)
     bitset.and_row(two, out)
     assert np.array_equal(out, one & two)
-    bitset.or_row(two, out)
-    assert np.array_equal(out, two)
     bitset.invert_row(out)
-    assert np.array_equal(out, ~two)
+    assert np.array_equal(out, ~(one & two))
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 1.0])

@@ -1,4 +1,7 @@
-"""What sieve promises beyond test_sieves.py: rows come back as they were, and similar clauses share blocks."""
+"""What sieve promises beyond conformance: every way to finish is exact, so is growing, and similar clauses share blocks.
+
+test_sieve_masks.py and test_sieve_chunks.py have more about two of the three ways to match.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import numpy as np
 import pytest
 
 import eventsieve as es
+from eventsieve.errors import MatcherError
 from eventsieve.matchers.sieve import matcher as sieve_matcher
 from eventsieve.matchers.sieve.matcher import Sieve
 from eventsieve.matchers.sieve.order import BLOCK
@@ -22,6 +26,24 @@ def built(workload: Workload, **params: Any) -> es.Index:
 def sieve_of(index: es.Index) -> Sieve:
     assert isinstance(index.matcher, Sieve)
     return index.matcher
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        small("bop", 3000),
+        small("full", 3000),
+        small("gem", 3000),
+        small("eem", 3000, d=60, m=40),
+        small("full", 3000, width=0.95),
+    ],
+    ids=["few matches", "many", "whole numbers", "rare attributes", "nearly all"],
+)
+@pytest.mark.parametrize("params", [{}, {"cells": 2}, {"rare": 3}], ids=str)
+def test_every_way_to_finish_is_exact(workload: Workload, params: dict[str, Any]) -> None:
+    """Certain from the rows, held against predicates or cleared by runs of ends: as the definition says."""
+    index = built(workload, **params)
+    assert pairs(index, workload, 30) == truth(workload, 30)
 
 
 @pytest.mark.parametrize("n_events", [1, 8, 9, 130, 600])
@@ -105,3 +127,37 @@ def test_a_tie_of_codes_is_settled_by_exact_bounds() -> None:
     values = np.array([0.5, np.nextafter(0.5, 1), 0.5 - 1e-10])
     found = index.match_batch(es.Events.from_arrays(schema, np.arange(4), np.zeros(3, np.int32), values))
     assert [sorted(ids) for ids in found] == [[0, 3], [0, 1, 3], [3]]
+
+
+def test_growth_builds_anew_and_stays_exact() -> None:
+    """An index that grew from nothing answers like one that was built, in the same number of rows."""
+    workload = small("full", 9000)
+    start, attribute, low, high = workload.subscription_arrays(seed=1)
+    index = es.build(es.Subscriptions(workload.schema()), matcher="sieve")
+    for first in range(0, 9000, 1500):
+        begin, end = start[first], start[first + 1500]
+        part = (start[first : first + 1501] - begin, attribute[begin:end], low[begin:end], high[begin:end])
+        ids = np.arange(first, first + 1500)
+        index.extend(es.Subscriptions.from_arrays(workload.schema(), *part, ids=ids))
+    assert index.matcher.describe()["attributes_with_rows"] == workload.d
+    assert pairs(index, workload, 10) == truth(workload, 10)
+
+
+def test_a_misleading_first_event_costs_only_time() -> None:
+    """Room is guessed from the first event; here it matches nothing, and all others everything."""
+    schema = es.Schema({"a": es.Float(0, 1)})
+    n = 40_000
+    subscriptions = es.Subscriptions.from_arrays(
+        schema, np.arange(n + 1), np.zeros(n, np.int32), np.full(n, 0.5), np.linspace(0.6, 1.0, n)
+    )
+    index = es.build(subscriptions, matcher="sieve")
+    values = np.array([0.1, *([0.55] * 12)])
+    events = es.Events.from_arrays(schema, np.arange(14), np.zeros(13, np.int32), values)
+    assert np.diff(index.match_batch(events).event_start).tolist() == [0, *([n] * 12)]
+
+
+@pytest.mark.parametrize("params", [{"memory": 0}, {"cells": 0}, {"cells": 2000}, {"rare": 0}])
+def test_parameters_are_checked(params: dict[str, int]) -> None:
+    """A parameter out of range is refused by name."""
+    with pytest.raises(MatcherError, match=next(iter(params))):
+        es.build(es.Subscriptions(es.Schema({"a": es.Float(0, 1)})), matcher="sieve", **params)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from eventsieve._kernels.bits import WORD_BITS, popcount, trailing_zeros
+from eventsieve._kernels.bits import WORD_BITS, trailing_zeros
 from eventsieve._kernels.compiler import inlined, kernel
 
 ALL_ONES = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
@@ -63,13 +63,6 @@ def and_row(words: NDArray[np.uint64], out_words: NDArray[np.uint64]) -> None:
 
 
 @kernel
-def or_row(words: NDArray[np.uint64], out_words: NDArray[np.uint64]) -> None:
-    """OR one row into another."""
-    for w in range(out_words.shape[0]):
-        out_words[w] |= words[w]
-
-
-@kernel
 def and_rows(rows: NDArray[np.uint64], chosen: NDArray[np.int32], n_chosen: int, out_words: NDArray[np.uint64]) -> None:
     """AND the rows of a table that `chosen[:n_chosen]` names into `out_words`, eight in a pass."""
     n_words = out_words.shape[0]
@@ -105,15 +98,6 @@ def and_rows(rows: NDArray[np.uint64], chosen: NDArray[np.int32], n_chosen: int,
         r0 = rows[chosen[i]]
         for w in range(n_words):
             out_words[w] &= r0[w]
-
-
-@kernel
-def count_bits(words: NDArray[np.uint64]) -> int:
-    """Return the number of set bits of a row."""
-    total = 0
-    for w in range(words.shape[0]):
-        total += popcount(words[w])
-    return total
 
 
 @kernel

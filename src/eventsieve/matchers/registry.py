@@ -23,7 +23,6 @@ _CLASSES: Final = {
     "rein-f": "eventsieve.matchers.rein:ReinF",
     "rein-o": "eventsieve.matchers.rein_o:ReinO",
     "sieve": "eventsieve.matchers.sieve:Sieve",
-    "sieve-pages": "eventsieve.matchers.sieve_pages:SievePages",
     "spare-rein": "eventsieve.matchers.spare_rein:SpareRein",
     "tama": "eventsieve.matchers.tama:Tama",
     "tama-o": "eventsieve.matchers.tama_o:TamaO",
