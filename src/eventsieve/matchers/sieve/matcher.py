@@ -17,7 +17,7 @@ from eventsieve._kernels.packed import whole_apart
 from eventsieve.errors import MatcherError
 from eventsieve.matchers.base import Capabilities
 from eventsieve.matchers.scratch import borrowed
-from eventsieve.matchers.sieve.chunks import CHUNK, Chunks, no_chunks, with_more
+from eventsieve.matchers.sieve.chunks import CHUNK, Chunks, no_chunks, remove_from_chunks, with_more
 from eventsieve.matchers.sieve.found import BITS_AT_ONCE, Found, gather
 from eventsieve.matchers.sieve.layout import (
     NONE,
@@ -122,6 +122,7 @@ class Sieve(TogetherMatcher):
     def _delete(self, slots: NDArray[np.int32]) -> None:
         positions = self._positions.take_back(slots)
         remove_clauses(self._predicates.arrays, positions, self._attributes, self._rows.arrays)
+        remove_from_chunks(self._chunks, slots, positions)
         self._predicates.delete(positions)
 
     def _arrange_tail(self) -> None:
@@ -144,7 +145,8 @@ class Sieve(TogetherMatcher):
         predicates, stop = self._predicates.arrays, self._positions.n_arranged
         self._rows.keep(first // BLOCK)
         if self._in_chunks:
-            self._chunks = with_more(self._chunks, predicates, self._attributes, first, stop)
+            slots = self._positions.slot_of_position[first:stop]
+            self._chunks = with_more(self._chunks, predicates, self._attributes, slots, first)
             self._rows.add_chunked(stop // BLOCK)
         self._add_blocks()
         everyone = np.arange(first, len(self._positions), dtype=np.int32)
