@@ -1,4 +1,4 @@
-"""What sieve promises beyond conformance: every way to finish is exact, so is growing, and similar clauses share blocks.
+"""What sieve promises beyond conformance: exact in every way to finish and after growth, with similar clauses together.
 
 test_sieve_masks.py and test_sieve_chunks.py have more about two of the three ways to match.
 """
