@@ -55,7 +55,7 @@ def test_more_than_one_chunk() -> None:
 
 
 def test_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Clauses come into the tail, leave it and the chunk, and come back; the tail becomes a chunk; all is built anew."""
+    """Clauses come into the tail, leave it and chunks, and come back; the tail becomes a chunk; all is built anew."""
     monkeypatch.setattr(sieve_matcher, "_LONGEST_TAIL", BLOCK)
     table = Table(6 * BLOCK, seed=5, popularity=0.6, open_share=0.4)
     everything, values = table.asked.copy(), random_values(30, seed=6)
