@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from eventsieve.errors import MatcherError
 from eventsieve.matchers.scratch import borrowed
 from eventsieve.model.columns import ClauseTable, Domains, EventColumns, slice_events
+from eventsieve.model.large_arrays import large_array
 
 if TYPE_CHECKING:
     from eventsieve.elastic.plan import SkipPlan
@@ -265,7 +266,7 @@ class Matcher(ABC):
         done = 0
         room = self.n_slots + (max(_FIRST_ROOM, self._expected_matches(events)) if n_events else 0)
         while done < n_events:
-            out_slots = np.empty(max(room, 1), np.int32)
+            out_slots = large_array(max(room, 1), np.int32)
             reached = self._progress(events, done, counts, out_slots)
             used = int(counts[done:reached].sum())
             # A small result must not keep a large block alive.

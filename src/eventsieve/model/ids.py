@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from eventsieve.errors import DataError
 from eventsieve.model.growing import GrowingArray
+from eventsieve.model.large_arrays import large_array
 
 Id: TypeAlias = int | str
 
@@ -55,9 +56,15 @@ class Ids:
 
     def take(self, slots: NDArray[np.int32]) -> NDArray[Any]:
         """Return the ids of many slots: an int64 array, or an array of objects where there are texts."""
+        if self._values is not None and self._values.view.dtype == object:
+            named: NDArray[Any] = self._values.view[slots]
+            return named
+        found = large_array(slots.size, np.int64)
         if self._values is None:
-            return slots.astype(np.int64)
-        found: NDArray[Any] = self._values.view[slots]
+            found[:] = slots
+        else:
+            # Slots are in range; to have it checked would take a copy.
+            np.take(self._values.view, slots, out=found, mode="clip")
         return found
 
     def get(self, slot: int) -> Id:

@@ -1,0 +1,63 @@
+"""Large arrays for results, in memory of earlier ones that are gone.
+
+The system takes memory of this size back as soon as it is freed, and clears every page when it is asked for again.
+For a batch with millions of matches that takes as long as the matching, and now and then many times as long.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+_LARGE: Final = 1 << 22
+"""Bytes from which memory is used again; the system itself keeps smaller pieces."""
+_MOST_KEPT: Final = 1 << 29
+"""Bytes that are kept in all."""
+
+
+class _Kept:
+    """Memory that waits for its next use."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pieces: list[NDArray[np.uint8]] = []
+
+    def take(self, n_bytes: int) -> NDArray[np.uint8]:
+        """Return a piece of at least this size, and not of more than twice that if it has been used before."""
+        with self._lock:
+            fitting = [i for i, piece in enumerate(self._pieces) if n_bytes <= piece.size <= 2 * n_bytes]
+            if fitting:
+                return self._pieces.pop(min(fitting, key=lambda i: self._pieces[i].size))
+        return np.empty(n_bytes, np.uint8)
+
+    def give_back(self, piece: NDArray[np.uint8]) -> None:
+        """Keep a piece, and let the oldest ones go if that is too much."""
+        with self._lock:
+            self._pieces.append(piece)
+            while sum(each.size for each in self._pieces) > _MOST_KEPT:
+                self._pieces.pop(0)
+
+
+_kept = _Kept()
+
+
+class _Lent:
+    """What an array holds on to for as long as it, or a view of it, is there."""
+
+    def __init__(self, piece: NDArray[np.uint8]) -> None:
+        self._piece = piece
+        self.__array_interface__ = piece.__array_interface__
+
+    def __del__(self) -> None:
+        _kept.give_back(self._piece)
+
+
+def large_array(size: int, dtype: DTypeLike) -> NDArray[Any]:
+    """Return an array with anything in it, as `np.empty` does."""
+    n_bytes = size * np.dtype(dtype).itemsize
+    if n_bytes < _LARGE:
+        return np.empty(size, dtype)
+    return np.asarray(_Lent(_kept.take(n_bytes)))[:n_bytes].view(dtype)
