@@ -52,10 +52,10 @@ def test_few_clauses_are_scanned_without_any_trial() -> None:
     assert told.asked == []
 
 
-@pytest.mark.parametrize(("batch", "expected"), [(1, "be-tree"), (512, "sieve"), (None, "gem-tree")])
+@pytest.mark.parametrize(("batch", "expected"), [(1, "be-tree"), (512, "sieve"), (None, "simple")])
 def test_the_fastest_at_what_is_asked_for_is_taken(batch: int | None, expected: str) -> None:
     """Where both count, the one whose worse side is nearest to the best."""
-    told = Told(be_tree=Cost(0.1, 0.5, 1e6), sieve=Cost(0.5, 0.1, 1e6), gem_tree=Cost(0.15, 0.15, 1e6))
+    told = Told(be_tree=Cost(0.1, 0.5, 1e6), sieve=Cost(0.5, 0.1, 1e6), simple=Cost(0.15, 0.15, 1e6))
     assert chosen(told, batch=batch).chosen.matcher == expected
 
 
