@@ -40,7 +40,9 @@ _VISIT_COST: Final = 35
 _ROW_COST: Final = 0.45
 """The same for a line of a chunk's row,"""
 _END_COST: Final = 0.07
-"""and for an end in the cell of a value."""
+"""for an end in the cell of a value,"""
+_SORT_COST: Final = 4500
+"""and for masks of an attribute, which have to be made first."""
 
 
 class SieveIndex(NamedTuple):
@@ -63,7 +65,8 @@ def match(index: SieveIndex, events: EventColumns, first: int, n_events: int, ou
     out.n_runs[0] = 0
     used, n_crowded = 0, 0
     crowded = np.empty(index.rows.hull.shape[0], np.int32)
-    if index.rows.first and n_events * _chunk_cost(index) > -(-n_events // MASK_EVENTS) * _mask_cost(index):
+    n_squares = -(-n_events // MASK_EVENTS)
+    if index.rows.first and n_events * _chunk_cost(index) > n_squares * (_sort_cost(index) + _n_predicates(index)):
         n_crowded = index.rows.first
         for block in range(n_crowded):
             crowded[block] = block
@@ -86,9 +89,14 @@ def _chunk_cost(index: SieveIndex) -> float:
 
 
 @inlined
-def _mask_cost(index: SieveIndex) -> float:
-    """Return how many predicates there are in the chunks."""
-    return index.chunks.end.shape[0] / 2
+def _n_predicates(index: SieveIndex) -> int:
+    """Return about how many predicates all clauses have."""
+    return index.predicates.code.shape[0] // FIELDS
+
+
+@inlined
+def _sort_cost(index: SieveIndex) -> int:
+    return _SORT_COST * index.attributes.row_attribute.shape[0]
 
 
 @kernel
@@ -126,14 +134,16 @@ def _match_visits(
     """
     hull, n_events = index.rows.hull, codes.code.shape[0]
     n_squares = -(-n_events // MASK_EVENTS)
-    per_block = BLOCK * index.predicates.code.shape[0] // FIELDS // max(1, index.predicates.span.shape[0] // 2)
+    per_block = BLOCK * _n_predicates(index) // max(1, index.predicates.span.shape[0] // 2)
+    # Masks have to pay for themselves: as if every block saved a third of its predicates.
+    few_clauses = n_crowded == 0 and 3 * _sort_cost(index) > _n_predicates(index)
     visits = room_for_visits(_VISITS + n_events)
     passes = np.empty(n_events, np.uint8)
     n_visits = 0
     for block in range(index.rows.first, hull.shape[0]):
         before = n_visits
         n_visits = _visits_to_block(hull, block, codes.by_attribute, passes, visits.block, visits.event, n_visits)
-        if (n_visits - before) * _VISIT_COST > n_squares * per_block:
+        if (n_visits - before) * _VISIT_COST > n_squares * per_block and not few_clauses:
             n_visits = before
             out_crowded[n_crowded] = block
             n_crowded += 1
