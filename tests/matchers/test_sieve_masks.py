@@ -18,20 +18,32 @@ from tests.matchers.dense import Table, event_columns, matched, random_values
 from tests.matchers.sieve_tables import WHOLE_DOMAINS, close, close_table, in_blocks, in_chunks, whole_table
 
 
-def by_masks(matcher: Sieve, values: NDArray[np.float64]) -> list[set[int]]:
+def crowded(matcher: Sieve, values: NDArray[np.float64], room: int) -> tuple[int, Found]:
     """Match with all blocks by masks, whatever it costs."""
     index, n_events = matcher._index(), values.shape[0]
     codes = translated(index.table, index.apart, index.attributes, event_columns(values), 0, n_events)
-    room = n_events * matcher.n_slots
     runs = np.empty(room, np.uint16), np.empty(room, np.int32), np.zeros(1, np.int64)
     found = Found(np.empty(room + BITS_AT_ONCE, np.int32), *runs)
-    used = _match_crowded(index, codes, np.arange(index.rows.hull.shape[0], dtype=np.int32), 0, found)
-    assert used >= 0
-    count, slots = np.zeros(n_events, np.int64), np.empty(room, np.int32)
+    return _match_crowded(index, codes, np.arange(index.rows.hull.shape[0], dtype=np.int32), 0, found), found
+
+
+def found_by_masks(matcher: Sieve, values: NDArray[np.float64], room: int) -> tuple[int, Found]:
+    """Match with all blocks by masks, whatever it costs, in a room for so many matches."""
+    index = matcher._index()
+    codes = translated(index.table, index.apart, index.attributes, event_columns(values), 0, values.shape[0])
+    runs = np.empty(room, np.uint16), np.empty(room, np.int32), np.zeros(1, np.int64)
+    found = Found(np.empty(room + BITS_AT_ONCE, np.int32), *runs)
+    return _match_crowded(index, codes, np.arange(index.rows.hull.shape[0], dtype=np.int32), 0, found), found
+
+
+def by_masks(matcher: Sieve, values: NDArray[np.float64]) -> list[set[int]]:
+    """Return what masks find, event by event."""
+    n_events = values.shape[0]
+    used, found = found_by_masks(matcher, values, n_events * matcher.n_slots)
+    count, slots = np.zeros(n_events, np.int64), np.empty(found.slot.size, np.int32)
     gather(found, n_events, count, slots)
     assert count.sum() == used
-    borders = np.concatenate([[0], np.cumsum(count)])
-    groups = [slots[first:stop].tolist() for first, stop in pairwise(borders)]
+    groups = [slots[first:stop].tolist() for first, stop in pairwise([0, *np.cumsum(count).tolist()])]
     assert all(len(group) == len(set(group)) for group in groups)
     return [set(group) for group in groups]
 
@@ -86,30 +98,31 @@ def test_removed_and_empty_clauses_match_nothing() -> None:
     assert by_masks(matcher, values) == table.answer(values)
 
 
-def test_all_events_are_matched_however_little_room_there_is() -> None:
-    """Room for one event and a little: as many as find room are matched, and the rest the next time."""
-    table = Table(2 * BLOCK + 30, seed=9, popularity=0.4, open_share=0.7)
-    matcher, values = in_blocks(table), random_values(300, seed=10)
+@pytest.mark.parametrize("build", [in_blocks, in_chunks])
+def test_large_collections_in_any_room(build: Callable[[Table], Sieve]) -> None:
+    """Masks are the better way here. With room for one event and some more, the others are matched the next time."""
+    table = Table(50 * BLOCK + 30, seed=9, popularity=0.6, open_share=0.4)
+    n_events = 150
+    matcher, values = build(table), random_values(n_events, seed=10)
     expected = table.answer(values)
+    assert matched(matcher, values) == expected
     events = event_columns(values)
-    count, room = np.zeros(300, np.int64), np.empty(matcher.n_slots + 100, np.int32)
-    assert matcher._match_together(events, 0, 300, count, room) == -1
+    count, room = np.zeros(n_events, np.int64), np.empty(2 * matcher.n_slots, np.int32)
+    assert matcher._match_together(events, 0, n_events, count, room) == -1
     done = 0
-    while done < 300:
+    while done < n_events:
         reached = matcher._match_events(events, done, count, room)
         assert reached > done
         borders = np.concatenate([[0], np.cumsum(count[done:reached])])
-        found = [set(room[first:stop].tolist()) for first, stop in pairwise(borders)]
-        assert found == expected[done:reached]
+        assert [set(room[first:stop].tolist()) for first, stop in pairwise(borders)] == expected[done:reached]
         done = reached
 
 
 @pytest.mark.parametrize("missing", [0, 1])
 def test_room_is_enough_to_the_last_place(missing: int) -> None:
-    """Exactly as many places as matches are enough for a batch, and one fewer is too few."""
+    """As many places as matches are enough for a batch, and one fewer is too few."""
     table = Table(BLOCK, seed=11, popularity=0.6, open_share=0.9)
     values = random_values(100, seed=12)
-    matcher, n_matches = in_blocks(table), sum(map(len, table.answer(values)))
-    out = np.empty(n_matches - missing, np.int32)
-    found = matcher._match_together(event_columns(values), 0, 100, np.zeros(100, np.int64), out)
-    assert found == (-1 if missing else n_matches)
+    n_matches = sum(map(len, table.answer(values)))
+    used, _ = found_by_masks(in_blocks(table), values, n_matches - missing)
+    assert used == (-1 if missing else n_matches)

@@ -53,7 +53,8 @@ class Attributes(NamedTuple):
     n_cells: int
     row_attribute: NDArray[np.int32]  # (n_attributes,), its number among those with rows, or NONE
     attribute_of_row: NDArray[np.int32]  # (n_row_attributes,), by falling number of clauses that ask for it
-    highest_low: NDArray[np.float64]  # (n_attributes, n_cells), over all low ends in the cell; -inf if there is none
+    highest_low: NDArray[np.float64]  # (n_attributes, n_cells), over all low ends in the cell; -inf if there is none,
+    # and inf where ends are not whole numbers
     lowest_high: NDArray[np.float64]  # (n_attributes, n_cells), over all high ends in the cell; inf if there is none
     whole: NDArray[np.bool_]  # (n_attributes,), all ends are open, or whole numbers with codes of their own
 
@@ -178,19 +179,26 @@ def note_ends(
     apart: NDArray[np.bool_],
     attributes: Attributes,
 ) -> None:
-    """Learn of the ends of clauses: the extremes per cell, and whether all of an attribute's are whole numbers."""
-    n_cells = attributes.n_cells
+    """Learn of the ends of clauses: whether all of an attribute's are whole numbers, and if so the extremes per cell.
+
+    Other ends lie anywhere in their cells: hardly a value would be above or below all of them.
+    """
+    n_cells, whole = attributes.n_cells, attributes.whole
     for s in slots:
         for p in range(clauses.start[s], clauses.stop[s]):
             a, low, high = clauses.attribute[p], clauses.low[p], clauses.high[p]
+            if not whole[a]:
+                continue
+            if (low > -np.inf and not is_whole(table, apart, a, low)) or (
+                high < np.inf and not is_whole(table, apart, a, high)
+            ):
+                whole[a] = False
+                attributes.highest_low[a, :] = np.inf
+                continue
             first = cell_of_code(code_of(table, a, low), n_cells)
             last = cell_of_code(code_of(table, a, high), n_cells)
             attributes.highest_low[a, first] = max(attributes.highest_low[a, first], low)
             attributes.lowest_high[a, last] = min(attributes.lowest_high[a, last], high)
-            if (low > -np.inf and not is_whole(table, apart, a, low)) or (
-                high < np.inf and not is_whole(table, apart, a, high)
-            ):
-                attributes.whole[a] = False
 
 
 @inlined
