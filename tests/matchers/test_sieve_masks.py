@@ -13,18 +13,18 @@ from eventsieve.matchers.sieve.events import translated
 from eventsieve.matchers.sieve.found import BITS_AT_ONCE, Found, gather
 from eventsieve.matchers.sieve.matcher import Sieve
 from eventsieve.matchers.sieve.order import BLOCK
-from eventsieve.matchers.sieve.search import _match_crowded
+from eventsieve.matchers.sieve.search import match_by_masks
 from tests.matchers.dense import Table, event_columns, matched, random_values
 from tests.matchers.sieve_tables import WHOLE_DOMAINS, close, close_table, in_blocks, in_chunks, whole_table
 
 
-def crowded(matcher: Sieve, values: NDArray[np.float64], room: int) -> tuple[int, Found]:
+def masked(matcher: Sieve, values: NDArray[np.float64], room: int) -> tuple[int, Found]:
     """Match with all blocks by masks, whatever it costs."""
     index, n_events = matcher._index(), values.shape[0]
     codes = translated(index.table, index.apart, index.attributes, event_columns(values), 0, n_events)
     runs = np.empty(room, np.uint16), np.empty(room, np.int32), np.zeros(1, np.int64)
     found = Found(np.empty(room + BITS_AT_ONCE, np.int32), *runs)
-    return _match_crowded(index, codes, np.arange(index.rows.hull.shape[0], dtype=np.int32), 0, found), found
+    return match_by_masks(index, codes, index.rows.hull.shape[0], found), found
 
 
 def found_by_masks(matcher: Sieve, values: NDArray[np.float64], room: int) -> tuple[int, Found]:
@@ -33,7 +33,7 @@ def found_by_masks(matcher: Sieve, values: NDArray[np.float64], room: int) -> tu
     codes = translated(index.table, index.apart, index.attributes, event_columns(values), 0, values.shape[0])
     runs = np.empty(room, np.uint16), np.empty(room, np.int32), np.zeros(1, np.int64)
     found = Found(np.empty(room + BITS_AT_ONCE, np.int32), *runs)
-    return _match_crowded(index, codes, np.arange(index.rows.hull.shape[0], dtype=np.int32), 0, found), found
+    return match_by_masks(index, codes, index.rows.hull.shape[0], found), found
 
 
 def by_masks(matcher: Sieve, values: NDArray[np.float64]) -> list[set[int]]:

@@ -49,21 +49,17 @@ class _Ties(NamedTuple):
 
 
 @kernel
-def match_crowded(
-    index: SieveIndex, codes: EventCodes, masks: EventMasks, blocks: NDArray[np.int32], used: int, out: Found
-) -> int:
-    """List all matches of the blocks; return how many matches there are then, or -1 if there is no room."""
+def match_blocks(index: SieveIndex, codes: EventCodes, masks: EventMasks, n_blocks: int, used: int, out: Found) -> int:
+    """List all matches of the first blocks; return how many matches there are then, or -1 if there is no room."""
     squares = np.empty(BLOCKS_AT_ONCE * _SQUARE_WORDS, np.uint64)
     slots = np.zeros(BLOCKS_AT_ONCE * BLOCK, np.int32)
     dense = False
-    for i in range(0, blocks.shape[0], BLOCKS_AT_ONCE):
-        n = min(BLOCKS_AT_ONCE, blocks.shape[0] - i)
+    for block in range(0, n_blocks, BLOCKS_AT_ONCE):
+        n = min(BLOCKS_AT_ONCE, n_blocks - block)
         for j in range(n):
-            square = squares[j * _SQUARE_WORDS : (j + 1) * _SQUARE_WORDS]
-            _fill(index, codes, masks, blocks[i + j], square)
-            first = blocks[i + j] * BLOCK
-            for position in range(first, min(first + BLOCK, index.slot_of_position.shape[0])):
-                slots[j * BLOCK + position - first] = index.slot_of_position[position]
+            _fill(index, codes, masks, block + j, squares[j * _SQUARE_WORDS : (j + 1) * _SQUARE_WORDS])
+        some = index.slot_of_position[block * BLOCK : (block + n) * BLOCK]
+        slots[: some.shape[0]] = some
         before = used
         used = _list_clauses(slots, masks, squares[: n * _SQUARE_WORDS], dense, used, out)
         if used < 0:

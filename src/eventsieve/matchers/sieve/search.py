@@ -1,10 +1,11 @@
-"""How events pass through the sieve: which blocks each has to look into, and by which of three ways they are matched.
+"""How events pass through the sieve: which blocks each has to look into, and which way they are matched.
 
-Hulls say which events look into a block. If these are few, each of them makes a visit: it ANDs rows of bits
-(`by_rows.py`). If they are many, the block is turned round: each of its clauses ANDs masks of events (`by_masks.py`),
-which costs the same for one event as for 512. All events meet a block before the next one is looked at, so what is
-read of it comes from main memory once for all of them. Clauses that are in chunks are matched with one event after the
-other (`by_chunks.py`), or by masks if there are enough events for that.
+Hulls say which events look into a block. Each of these makes a visit: it ANDs rows of bits (`by_rows.py`). All events
+meet a block before the next one is looked at, so what is read of it comes from main memory once for all of them.
+
+Clauses that are in chunks have no hulls. They are matched with one event after the other (`by_chunks.py`), or turned
+round if there are enough events: then each clause ANDs masks of events (`by_masks.py`), which costs the same for one
+event as for 512.
 """
 
 from __future__ import annotations
@@ -16,12 +17,11 @@ from numpy.typing import NDArray
 
 from eventsieve._kernels.compiler import inlined, kernel
 from eventsieve.matchers.sieve.by_chunks import match_chunks
-from eventsieve.matchers.sieve.by_masks import match_crowded
+from eventsieve.matchers.sieve.by_masks import match_blocks
 from eventsieve.matchers.sieve.by_rows import VISITS_AT_ONCE, Visits, match_visits, room_for_visits
 from eventsieve.matchers.sieve.events import translated
 from eventsieve.matchers.sieve.masks import MASK_EVENTS, masks_of
-from eventsieve.matchers.sieve.order import BLOCK, SHARED
-from eventsieve.matchers.sieve.predicates import FIELDS
+from eventsieve.matchers.sieve.order import SHARED
 
 if TYPE_CHECKING:
     from eventsieve.matchers.sieve.chunks import Chunks
@@ -35,14 +35,12 @@ if TYPE_CHECKING:
 _FEW_EVENTS: Final = 8
 """Hulls are compared event by event up to here, and for all events of a batch in wide registers above."""
 _VISITS: Final = 4096
-_VISIT_COST: Final = 35
-"""Predicates that can be taken through masks in the time of a visit by rows."""
 _ROW_COST: Final = 0.45
-"""The same for a line of a chunk's row,"""
+"""Predicates that can be taken through masks in the time of a line of a chunk's row,"""
 _END_COST: Final = 0.07
-"""for an end in the cell of a value,"""
+"""of an end in the cell of a value,"""
 _SORT_COST: Final = 4500
-"""and for masks of an attribute, which have to be made first."""
+"""and of the masks of an attribute, which have to be made first."""
 
 
 class SieveIndex(NamedTuple):
@@ -63,20 +61,16 @@ def match(index: SieveIndex, events: EventColumns, first: int, n_events: int, ou
     """Match the events from `first` on together; return the number of matches, or -1 if there is no room for all."""
     codes = translated(index.table, index.apart, index.attributes, events, first, n_events)
     out.n_runs[0] = 0
-    used, n_crowded = 0, 0
-    crowded = np.empty(index.rows.hull.shape[0], np.int32)
-    n_squares = -(-n_events // MASK_EVENTS)
-    if index.rows.first and n_events * _chunk_cost(index) > n_squares * (_sort_cost(index) + _n_predicates(index)):
-        n_crowded = index.rows.first
-        for block in range(n_crowded):
-            crowded[block] = block
-    else:
-        used = _match_chunks(index, codes, out)
+    used = 0
+    if index.rows.first:
+        n_squares = -(-n_events // MASK_EVENTS)
+        if n_events * _chunk_cost(index) > n_squares * _mask_cost(index):
+            used = match_by_masks(index, codes, index.rows.first, out)
+        else:
+            used = _match_chunks(index, codes, out)
     if n_events <= _FEW_EVENTS:
-        used = _match_few(index, codes, used, out)
-    else:
-        used, n_crowded = _match_visits(index, codes, used, crowded, n_crowded, out)
-    return _match_crowded(index, codes, crowded[:n_crowded], used, out)
+        return _match_few(index, codes, used, out)
+    return _match_many(index, codes, used, out)
 
 
 @inlined
@@ -89,31 +83,38 @@ def _chunk_cost(index: SieveIndex) -> float:
 
 
 @inlined
-def _n_predicates(index: SieveIndex) -> int:
-    """Return about how many predicates all clauses have."""
-    return index.predicates.code.shape[0] // FIELDS
-
-
-@inlined
-def _sort_cost(index: SieveIndex) -> int:
-    return _SORT_COST * index.attributes.row_attribute.shape[0]
+def _mask_cost(index: SieveIndex) -> int:
+    """Return the same for up to MASK_EVENTS events by masks."""
+    return _SORT_COST * index.attributes.row_attribute.shape[0] + index.chunks.end.shape[0] // 2
 
 
 @kernel
 def _match_chunks(index: SieveIndex, codes: EventCodes, out: Found) -> int:
     """Match events one after the other with the chunks; return the number of matches, or -1 if there is no room."""
     used = 0
-    if index.rows.first:
-        for e in range(codes.code.shape[0]):
-            used = match_chunks(index, codes, e, used, out)
-            if used < 0:
-                return -1
+    for e in range(codes.code.shape[0]):
+        used = match_chunks(index, codes, e, used, out)
+        if used < 0:
+            return -1
+    return used
+
+
+@kernel
+def match_by_masks(index: SieveIndex, codes: EventCodes, n_blocks: int, out: Found) -> int:
+    """Match events with the first blocks, many at a time; return the number of matches, or -1 if there is no room."""
+    n_events = codes.code.shape[0]
+    used = 0
+    for first in range(0, n_events, MASK_EVENTS):
+        masks = masks_of(codes, first, min(MASK_EVENTS, n_events - first))
+        used = match_blocks(index, codes, masks, n_blocks, used, out)
+        if used < 0:
+            return -1
     return used
 
 
 @kernel
 def _match_few(index: SieveIndex, codes: EventCodes, used: int, out: Found) -> int:
-    """Match a few events with the blocks that have rows, one after the other; `used` as below."""
+    """Match a few events with the blocks that have rows, one after the other; `used` matches are there, or -1."""
     hull, n_events = index.rows.hull, codes.code.shape[0]
     at_once = max(1, min(_VISITS // n_events, hull.shape[0] - index.rows.first))
     visits = room_for_visits(at_once * n_events)
@@ -125,45 +126,17 @@ def _match_few(index: SieveIndex, codes: EventCodes, used: int, out: Found) -> i
 
 
 @kernel
-def _match_visits(
-    index: SieveIndex, codes: EventCodes, used: int, out_crowded: NDArray[np.int32], n_crowded: int, out: Found
-) -> tuple[int, int]:
-    """Match many events with the blocks that few of them look into, and list the others behind the `n_crowded` ones.
-
-    `used` matches are there, or -1 if there is no room. Return both numbers as they are then.
-    """
+def _match_many(index: SieveIndex, codes: EventCodes, used: int, out: Found) -> int:
+    """Match many events with the blocks that have rows; `used` as above."""
     hull, n_events = index.rows.hull, codes.code.shape[0]
-    n_squares = -(-n_events // MASK_EVENTS)
-    per_block = BLOCK * _n_predicates(index) // max(1, index.predicates.span.shape[0] // 2)
-    # Masks have to pay for themselves: as if every block saved a third of its predicates.
-    few_clauses = n_crowded == 0 and 3 * _sort_cost(index) > _n_predicates(index)
     visits = room_for_visits(_VISITS + n_events)
     passes = np.empty(n_events, np.uint8)
     n_visits = 0
     for block in range(index.rows.first, hull.shape[0]):
-        before = n_visits
         n_visits = _visits_to_block(hull, block, codes.by_attribute, passes, visits.block, visits.event, n_visits)
-        if (n_visits - before) * _VISIT_COST > n_squares * per_block and not few_clauses:
-            n_visits = before
-            out_crowded[n_crowded] = block
-            n_crowded += 1
         if n_visits >= _VISITS or block == hull.shape[0] - 1:
             used = _make(index, codes, visits, n_visits, used, out)
             n_visits = 0
-    return used, n_crowded
-
-
-@kernel
-def _match_crowded(index: SieveIndex, codes: EventCodes, blocks: NDArray[np.int32], used: int, out: Found) -> int:
-    """Match many events with the blocks that many of them look into; `used` as above."""
-    if blocks.shape[0] == 0 or used < 0:
-        return used
-    n_events = codes.code.shape[0]
-    for first in range(0, n_events, MASK_EVENTS):
-        masks = masks_of(codes, first, min(MASK_EVENTS, n_events - first))
-        used = match_crowded(index, codes, masks, blocks, used, out)
-        if used < 0:
-            return -1
     return used
 
 
