@@ -28,6 +28,8 @@ _CODES: Final = MASK_EVENTS + 2
 _LINES: Final = MASK_EVENTS + 1
 """Lines of an attribute: none of the events up to all of them."""
 _ONE: Final = np.uint64(1)
+_WORD_SHIFT: Final = np.uint64(6)
+_LOW_BITS: Final = np.uint64(63)
 
 
 class EventMasks(NamedTuple):
@@ -49,36 +51,57 @@ def masks_of(codes: EventCodes, first: int, n_events: int) -> EventMasks:
         first,
         n_events,
         np.full(n_attributes * _CODES, LAST_CODE + 1, np.int32),
-        np.empty(n_attributes * _BUCKETS, np.uint16),
+        np.zeros(n_attributes * _BUCKETS, np.uint16),
         np.zeros(n_attributes * _LINES * LINE_WORDS, np.uint64),
         bool(np.all(codes.whole[first : first + n_events])),
     )
+    order = np.empty(MASK_EVENTS, np.uint16)
     for a in range(n_attributes):
-        _sort_events(codes.by_attribute[a, first : first + n_events], a, masks)
+        code = codes.by_attribute[a, first : first + n_events]
+        ranked = masks.code[a * _CODES : (a + 1) * _CODES]
+        n = _sort_events(code, masks.below[a * _BUCKETS : (a + 1) * _BUCKETS], ranked[1:], order)
+        ranked[0] = ABSENT
+        _write_lines(order[:n], masks.line[a * _LINES * LINE_WORDS : (a + 1) * _LINES * LINE_WORDS])
     return masks
 
 
 @kernel
-def _sort_events(code: NDArray[np.int32], a: int, masks: EventMasks) -> None:
-    """Fill in an attribute."""
-    order = np.argsort(code)
-    ranked = masks.code[a * _CODES : (a + 1) * _CODES]
-    lines = masks.line[a * _LINES * LINE_WORDS : (a + 1) * _LINES * LINE_WORDS]
-    ranked[0] = ABSENT
+def _sort_events(
+    code: NDArray[np.int32], below: NDArray[np.uint16], ranked: NDArray[np.int32], order: NDArray[np.uint16]
+) -> int:
+    """Sort the events that have an attribute by their codes; return how many there are."""
     n = 0
-    for e in order:
-        if code[e] == ABSENT:
-            continue
+    for e in range(code.shape[0]):
+        if code[e] != ABSENT:
+            below[np.uint64(code[e]) >> _BUCKET_BITS] += np.uint16(1)
+            n += 1
+    # From behind, each bucket's number becomes that of the events below the next one, and counts down to its own.
+    behind = n
+    for bucket in range(_BUCKETS - 1, -1, -1):
+        count = int(below[bucket])
+        below[bucket] = behind
+        behind -= count
+    for e in range(code.shape[0]):
+        if code[e] != ABSENT:
+            own = np.uint64(code[e]) >> _BUCKET_BITS
+            below[own] -= np.uint16(1)
+            at = int(below[own])
+            while ranked[at + 1] < code[e]:
+                # Others of the bucket stand from here on, by rising code.
+                ranked[at], order[at] = ranked[at + 1], order[at + 1]
+                at += 1
+            ranked[at], order[at] = code[e], e
+    return n
+
+
+@kernel
+def _write_lines(order: NDArray[np.uint16], lines: NDArray[np.uint64]) -> None:
+    """Write a line for each number of events, from none to all in their order."""
+    for i in range(order.shape[0]):
         for w in range(LINE_WORDS):
-            lines[(n + 1) * LINE_WORDS + w] = lines[n * LINE_WORDS + w]
-        lines[(n + 1) * LINE_WORDS + e // WORD_BITS] |= _ONE << np.uint64(e % WORD_BITS)
-        n += 1
-        ranked[n] = code[e]
-    rank = 0
-    for bucket in range(_BUCKETS):
-        while ranked[rank + 1] < bucket << np.int64(_BUCKET_BITS):
-            rank += 1
-        masks.below[a * _BUCKETS + bucket] = rank
+            lines[(i + 1) * LINE_WORDS + w] = lines[i * LINE_WORDS + w]
+        e = np.uint64(order[i])
+        lines[np.uint64((i + 1) * LINE_WORDS) + (e >> _WORD_SHIFT)] |= _ONE << (e & _LOW_BITS)
 
 
 # Below, all numbers are unsigned: signed ones might be negative, and to find out takes a branch each time.

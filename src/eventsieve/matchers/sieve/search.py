@@ -39,7 +39,9 @@ _ROW_COST: Final = 0.45
 """Predicates that can be taken through masks in the time of a line of a chunk's row,"""
 _END_COST: Final = 0.07
 """of an end in the cell of a value,"""
-_SORT_COST: Final = 4500
+_RUN_COST: Final = 12
+"""of finding a value's run in a chunk,"""
+_SORT_COST: Final = 700
 """and of the masks of an attribute, which have to be made first."""
 
 
@@ -79,7 +81,8 @@ def _chunk_cost(index: SieveIndex) -> float:
     attributes = index.attributes
     n_row_attributes, n_attributes = attributes.attribute_of_row.shape[0], attributes.row_attribute.shape[0]
     n_cells = (n_row_attributes * attributes.n_cells + n_attributes - n_row_attributes) / n_attributes
-    return _ROW_COST * index.rows.first * n_row_attributes + _END_COST * index.chunks.end.shape[0] / n_cells
+    n_runs, n_ends = n_attributes * index.chunks.stop.shape[0], index.chunks.end.shape[0] / n_cells
+    return _ROW_COST * index.rows.first * n_row_attributes + _RUN_COST * n_runs + _END_COST * n_ends
 
 
 @inlined
