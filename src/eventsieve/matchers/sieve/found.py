@@ -16,7 +16,7 @@ _RUNS_AHEAD = 6
 
 
 class Found(NamedTuple):
-    """Matches in the order they were found, in runs of the same event."""
+    """Matches in the order they were found, in runs of the same event; for a single event no runs are kept."""
 
     slot: NDArray[np.int32]
     run_event: NDArray[np.uint16]
@@ -24,12 +24,17 @@ class Found(NamedTuple):
     n_runs: NDArray[np.int64]  # (1,)
 
 
+def of_one_event(slots: NDArray[np.int32]) -> Found:
+    """Return room for the matches of one event."""
+    return Found(slots, np.empty(0, np.uint16), np.empty(0, np.int32), np.zeros(1, np.int64))
+
+
 @inlined
 def end_run(found: Found, e: int, used: int) -> None:
-    """Note that all matches since the last run are of event e, if there are any."""
+    """Note that all matches since the last run are of event e, if there are any and runs are wanted."""
     n = found.n_runs[0]
     before = found.run_stop[n - 1] if n > 0 else 0
-    if used > before:
+    if used > before and n < found.run_stop.shape[0]:
         found.run_event[n], found.run_stop[n] = e, used
         found.n_runs[0] = n + 1
 

@@ -18,7 +18,7 @@ from eventsieve.errors import MatcherError
 from eventsieve.matchers.base import Capabilities
 from eventsieve.matchers.scratch import borrowed
 from eventsieve.matchers.sieve.chunks import CHUNK, Chunks, no_chunks, remove_from_chunks, with_more
-from eventsieve.matchers.sieve.found import BITS_AT_ONCE, Found, gather
+from eventsieve.matchers.sieve.found import BITS_AT_ONCE, Found, gather, of_one_event
 from eventsieve.matchers.sieve.layout import (
     NONE,
     Attributes,
@@ -73,6 +73,7 @@ class Sieve(TogetherMatcher):
     _predicates: PredicatePool
     _built: int
     """Clauses that the rows were chosen for."""
+    _index_now: SieveIndex | None = None
 
     def __init__(
         self, *, memory: int = 100, cells: int | None = None, rare: int = _RARE, transform: TransformChoice = "linear"
@@ -91,6 +92,7 @@ class Sieve(TogetherMatcher):
     # -- building and changing -------------------------------------------------------------------------------
 
     def _build(self) -> None:
+        self._index_now = None
         if self.n_attributes > _MOST_ATTRIBUTES:
             raise MatcherError(
                 f"sieve takes up to {_MOST_ATTRIBUTES} attributes, not {self.n_attributes}; use 'simple'"
@@ -106,6 +108,7 @@ class Sieve(TogetherMatcher):
         self._built = used.size
 
     def _insert(self, slots: NDArray[np.int32]) -> None:
+        self._index_now = None
         if 2 * (len(self._positions) + slots.size) > 3 * self._built + 2 * BLOCK:
             # Attributes and cells were chosen for fewer clauses, and removed ones have left gaps.
             self._build()
@@ -120,6 +123,7 @@ class Sieve(TogetherMatcher):
             self._arrange_tail()
 
     def _delete(self, slots: NDArray[np.int32]) -> None:
+        self._index_now = None
         positions = self._positions.take_back(slots)
         remove_clauses(self._predicates.arrays, positions, self._attributes, self._rows.arrays)
         remove_from_chunks(self._chunks, slots, positions)
@@ -164,22 +168,21 @@ class Sieve(TogetherMatcher):
         out_count: NDArray[np.int64],
         out_slots: NDArray[np.int32],
     ) -> int:
+        if together == 1:
+            # One event needs no gathering; there is too little room only if it matches nearly everything.
+            out_count[first] = n_matches = match(self._index(), events, first, 1, of_one_event(out_slots))
+            if n_matches >= 0:
+                return int(n_matches)
         room = out_slots.shape[0] + BITS_AT_ONCE
         with (
+            borrowed("found", room, np.int32) as slots,
             borrowed("runs", room, np.uint16) as run_event,
             borrowed("runs", room, np.int32) as run_stop,
         ):
-            found = Found(out_slots, run_event, run_stop, np.zeros(1, np.int64))
-            if together == 1:
-                # One event needs no gathering; there is too little room only if it matches nearly everything.
-                out_count[first] = n_matches = match(self._index(), events, first, together, found)
-                if n_matches >= 0:
-                    return int(n_matches)
-            with borrowed("found", room, np.int32) as slots:
-                found = found._replace(slot=slots)
-                n_matches = match(self._index(), events, first, together, found)
-                if n_matches >= 0:
-                    gather(found, together, out_count[first:], out_slots)
+            found = Found(slots, run_event, run_stop, np.zeros(1, np.int64))
+            n_matches = match(self._index(), events, first, together, found)
+            if n_matches >= 0:
+                gather(found, together, out_count[first:], out_slots)
         return int(n_matches)
 
     # -- keeping ---------------------------------------------------------------------------------------------
@@ -197,6 +200,7 @@ class Sieve(TogetherMatcher):
         }
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._index_now = None
         n_cells, self._built, self._in_chunks, first_with_rows = arrays["shape"].tolist()
         self._take_table(table_from(arrays))
         self._attributes = Attributes(
@@ -233,16 +237,19 @@ class Sieve(TogetherMatcher):
     # -- inside ----------------------------------------------------------------------------------------------
 
     def _index(self) -> SieveIndex:
-        return SieveIndex(
-            self._transform_table,
-            self._apart,
-            self._attributes,
-            self._rows.arrays,
-            self._chunks,
-            self._predicates.arrays,
-            self._positions.slot_of_position,
-            self.clauses,
-        )
+        # Kept until the next change: to put it together anew takes as long as a tenth of a match.
+        if self._index_now is None or self._index_now.clauses is not self.clauses:
+            self._index_now = SieveIndex(
+                self._transform_table,
+                self._apart,
+                self._attributes,
+                self._rows.arrays,
+                self._chunks,
+                self._predicates.arrays,
+                self._positions.slot_of_position,
+                self.clauses,
+            )
+        return self._index_now
 
     def _take_table(self, table: TransformTable) -> None:
         self._transform_table = table
