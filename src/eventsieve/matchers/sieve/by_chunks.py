@@ -32,6 +32,8 @@ _LINE_ENDS: Final = 16
 _FETCHED_LINES: Final = 6
 """The rest of a longer run is fetched by the processor itself."""
 _NEAR: Final = 7
+_TIES: Final = 1024
+"""Room for ties; there is more if it is needed."""
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 _LAST_BIT: Final = np.uint64(1 << 63)
 _WORD_SHIFT: Final = np.uint64(6)
@@ -54,7 +56,7 @@ def match_chunks(index: SieveIndex, codes: EventCodes, e: int, used: int, out: F
     chunks = index.chunks
     picks = _picked(index.attributes, chunks, codes.code[e])
     result = np.empty(CHUNK_WORDS, np.uint64)
-    ties = np.empty(0, np.int32)
+    ties = np.empty(_TIES, np.int32)
     first = 0
     for chunk in range(chunks.stop.shape[0]):
         stop = chunks.stop[chunk]
