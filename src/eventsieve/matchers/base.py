@@ -306,4 +306,6 @@ def join_results(
     for event_start, slots in parts:
         starts.append(event_start[1:] + total)
         total += slots.size
-    return np.concatenate(starts), np.concatenate([slots for _, slots in parts])
+    together = large_array(total, np.int32)
+    np.concatenate([slots for _, slots in parts], out=together)
+    return np.concatenate(starts), together

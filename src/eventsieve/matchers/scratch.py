@@ -14,6 +14,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from eventsieve.model.large_arrays import large_array
+
 _MOST_KEPT: Final = 1 << 28
 """Bytes of an array that is kept."""
 
@@ -33,7 +35,7 @@ def borrowed(use: str, size: int, dtype: DTypeLike) -> Iterator[NDArray[Any]]:
     # Taken out while it is lent: whoever asks for the same meanwhile gets one of their own.
     array = _kept.arrays.pop(key, None)
     if array is None or array.size < size:
-        array = np.empty(size, dtype)
+        array = large_array(size, dtype)
     try:
         yield array[:size]
     finally:
