@@ -92,12 +92,10 @@ class GrowingRows:
         self._hull.resize(n_blocks)
 
     def add_chunked(self, n_blocks: int) -> None:
-        """Have this many blocks, all of them in chunks: they have no rows, and no event looks into them."""
+        """Have this many blocks, all of them in chunks: they have no rows, and visits begin behind them."""
         self._first = n_blocks
-        self._alive.resize(n_blocks, 0)
-        closed = open_hull(self._n_attributes)
-        closed[_LOW], closed[_HIGH] = 1, 0
-        self._hull.resize(n_blocks, closed)
+        self._alive.resize(n_blocks)
+        self._hull.resize(n_blocks)
 
     def add(self, n_blocks: int) -> None:
         """Have this many blocks if there are fewer; the new ones have rows that know of nobody."""

@@ -1,8 +1,9 @@
-"""Sieve: similar clauses in blocks that are passed over by their bounds, and rows of bits by value cell within them.
+"""Sieve: similar clauses in blocks that are passed over by their bounds, or in chunks where events match much.
 
-Ours. `order.py` has the order of clauses, `positions.py` where they stand, `layout.py` the rows, `predicates.py` what
-makes survivors exact, `events.py` and `search.py` the matching. docs/matchers/sieve.md tells the idea, the cost model,
-and what was tried.
+Ours. `order.py` has the order of clauses, `positions.py` where they stand, `layout.py` the rows of blocks, `chunks.py`
+those of chunks, `predicates.py` what makes survivors exact, `events.py` and `masks.py` events as they are matched.
+`search.py` chooses among the three ways: `by_rows.py`, `by_chunks.py` and `by_masks.py`. docs/matchers/sieve.md tells
+the idea, the cost model, and what was tried.
 """
 
 from __future__ import annotations
