@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from eventsieve.matchers.left_out import check_left_out, coded_rows
+from eventsieve._kernels.buckets import BLOCK_SLOTS
+from eventsieve.matchers.left_out import ROOM_TO_CHECK, check_block, code_event, forget_slots, left_out_of
 from eventsieve.model.columns import ClauseTable, Domains, EventColumns
 from eventsieve.model.transform import transform_table
 
@@ -28,14 +29,15 @@ def kept(clauses: ClauseTable, values: NDArray[np.float64]) -> list[set[int]]:
     events = EventColumns(event_start, np.nonzero(there)[1].astype(np.int32), values[there])
     domains = Domains(np.zeros(n_attributes), np.ones(n_attributes))
     table = transform_table(domains, {})
-    n_clauses = clauses.start.size
-    candidates = np.tile(np.arange(n_clauses, dtype=np.int32), n_events)
-    starts, counts = np.arange(n_events + 1) * n_clauses, np.empty(n_events, np.int64)
-    rows = coded_rows(table, clauses)
-    n_kept = check_left_out(table, rows, clauses, events, n_attributes, starts, candidates, counts)
-    cuts = np.cumsum(counts)
-    assert cuts[-1] == n_kept
-    return [set(part.tolist()) for part in np.split(candidates[:n_kept], cuts[:-1])]
+    left_out = left_out_of(table, clauses, n_attributes)
+    code, value, place = np.empty(n_attributes + 1, np.int32), np.empty(n_attributes), np.empty(ROOM_TO_CHECK, np.int32)
+    found = []
+    for e in range(n_events):
+        candidates = np.packbits(np.arange(BLOCK_SLOTS) < clauses.start.size, bitorder="little").view(np.uint64)
+        code_event(left_out, events, e, code, value)
+        check_block(left_out, clauses, 0, code, value, place, candidates)
+        found.append(set(np.flatnonzero(np.unpackbits(candidates.view(np.uint8), bitorder="little")).tolist()))
+    return found
 
 
 def truth(clauses: ClauseTable, row: NDArray[np.float64]) -> set[int]:
@@ -71,5 +73,26 @@ def test_what_has_no_code_is_looked_up() -> None:
     assert kept(table, values) == [{0, 1, 2, 3}, {2, 3}, {0, 3}]
 
 
+def test_many_bounds_have_codes_by_position_and_few_by_rank(rng: np.random.Generator) -> None:
+    """Close values decide the same way, and where codes by position do not tell them apart the table does."""
+    many = np.sort(rng.random((20_000, 2)), axis=1)
+    clauses = [[(0, low, high), (1, 0.25, 0.5)] for low, high in many.tolist()]
+    table = clauses_of(clauses)
+    values = np.array([[value, 0.25] for value in many[:5].ravel()] + [[0.5, np.nextafter(0.25, 0)], [0.5, 0.5]])
+    assert kept(table, values) == [truth(table, row) for row in values]
+    ranks = left_out_of(transform_table(Domains(np.zeros(2), np.ones(2)), {}), table, 2).rank_start
+    assert ranks.tolist() == [0, 0, 2]
+
+
+def test_forgotten_clauses_are_not_asked(rng: np.random.Generator) -> None:
+    transform = transform_table(Domains(np.zeros(2), np.ones(2)), {})
+    left_out = left_out_of(transform, clauses_of([[(0, 0.2, 0.4)], [(1, 0.1, 0.2)], []]), 2)
+    assert left_out.asks[0, 0] == 0b011
+    forget_slots(np.array([1], np.int32), left_out)
+    assert left_out.asks[0, 0] == 0b001
+    assert not left_out.rows[1].any()
+
+
 def test_nothing_left_out_is_nothing_to_check() -> None:
-    assert coded_rows(transform_table(Domains(np.zeros(2), np.ones(2)), {}), clauses_of([[], []])).size == 0
+    transform = transform_table(Domains(np.zeros(2), np.ones(2)), {})
+    assert left_out_of(transform, clauses_of([[], []]), 2).rows.size == 0

@@ -11,7 +11,7 @@ hang together that is too little, so near misses counted on the sample stand bes
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -84,6 +84,16 @@ class NearMisses:
 
 
 @dataclass(frozen=True)
+class RuledOut:
+    """What rows of bits rule out before anything is asked: see `matchers.prepared_rows`."""
+
+    covered: NDArray[np.bool_]  # (n_predicates,), there are rows for the predicate
+    left_open: NDArray[np.float64]  # (n_predicates,), the chance that they do not rule its clause out; 1 without rows
+    rows: float
+    """Rows that an event reads."""
+
+
+@dataclass(frozen=True)
 class Population:
     """The predicates of all clauses, one after the other; clauses are numbered as they stand here, not by slot."""
 
@@ -95,6 +105,7 @@ class Population:
     presence: NDArray[np.float64]  # (n_attributes,)
     may_skip: NDArray[np.bool_]  # (n_predicates,)
     near_misses: NearMisses | None = None
+    ruled_out: RuledOut | None = None
 
     @cached_property
     def clause(self) -> NDArray[np.int64]:
@@ -118,9 +129,19 @@ class Population:
         """Return the expected number of reported matches of each clause per event when some predicates are skipped."""
         if self.slot.size == 0:
             return np.zeros(0)
-        chance = np.where(skipped, 1.0, self.matchability) * self.presence[self.attribute]
+        left_open = 1.0 if self.ruled_out is None else self.ruled_out.left_open
+        chance = np.where(skipped, left_open, self.matchability) * self.presence[self.attribute]
         products: NDArray[np.float64] = np.multiply.reduceat(chance, self.first)
         return products
+
+    def with_rows(self, ruled_out: RuledOut) -> Population:
+        """Return the population where rows rule out some of what fails, and near misses with it."""
+        left_open = np.maximum(ruled_out.left_open, self.matchability)
+        seen = self.near_misses
+        if seen is not None:
+            still = (left_open - self.matchability) / np.maximum(1.0 - self.matchability, _LEAST)
+            seen = replace(seen, alone=seen.alone * np.where(ruled_out.covered, still, 1.0))
+        return replace(self, near_misses=seen, ruled_out=replace(ruled_out, left_open=left_open))
 
     @property
     def total_matches(self) -> float:

@@ -101,20 +101,28 @@ def class_of(matchability: NDArray[np.float64], n_classes: int) -> NDArray[np.in
 def spare_predicates(population: Population, layout: Layout, unit: UnitCosts) -> Mask:
     """Skip what takes longer to mark or to visit than to check afterwards, in the few clauses that are left.
 
-    First whole lists: the few predicates of one block on one attribute, where turning to them is what costs. Then
-    single predicates. One that is left out saves a mark in a share 1 - w of the events and makes its clause come up 1/w
-    times as often, so a clause gives up its widest first, as long as it pays.
+    What rows rule out is not marked in lists as well. Of the rest, first whole lists: the few predicates of one block
+    on one attribute, where turning to them is what costs. Then single predicates. One that is left out saves a mark in
+    a share 1 - w of the events and makes its clause come up 1/w times as often, so a clause gives up its widest first,
+    as long as it pays.
     """
-    nothing = np.zeros(population.attribute.size, np.bool_)
-    starts = [nothing]
-    emptied = _emptied_lists(population, layout, unit)
-    if emptied.any():
+    in_rows = covered_predicates(population)
+    starts = [in_rows]
+    emptied = _emptied_lists(population, layout, unit, in_rows)
+    if (emptied & ~in_rows).any():
         starts.append(emptied)
     choices = [_spared(population, each, unit) for each in starts]
-    return min([nothing, *choices], key=lambda skipped: _cost(population, layout, skipped, unit))
+    return min([in_rows, *choices], key=lambda skipped: time_of(population, layout, skipped, unit))
 
 
-def _cost(population: Population, layout: Layout, skipped: Mask, unit: UnitCosts) -> float:
+def covered_predicates(population: Population) -> Mask:
+    """Return the predicates that rows stand in for."""
+    if population.ruled_out is None:
+        return np.zeros(population.attribute.size, np.bool_)
+    return population.ruled_out.covered & population.may_skip
+
+
+def time_of(population: Population, layout: Layout, skipped: Mask, unit: UnitCosts) -> float:
     """Return what marking, visiting and checking take per event with these predicates skipped."""
     kept = ~skipped
     presence = population.presence[population.attribute]
@@ -141,8 +149,8 @@ def unchecked_predicates(population: Population, skipped: Mask, limit: float) ->
     return skipped & fits[population.clause]
 
 
-def _emptied_lists(population: Population, layout: Layout, unit: UnitCosts) -> Mask:
-    """Skip whole lists while that pays, the best part of those that do in each round.
+def _emptied_lists(population: Population, layout: Layout, unit: UnitCosts, in_rows: Mask) -> Mask:
+    """Skip whole lists beyond those in rows while that pays, the best part of those that do in each round.
 
     What goes makes the rest of its clauses dearer, so the price of a list is looked at anew in every round. Lists that
     go together cost more than each alone: where half of them would cost more than they save, fewer are tried.
@@ -150,16 +158,16 @@ def _emptied_lists(population: Population, layout: Layout, unit: UnitCosts) -> M
     lists = layout.list_of_predicate
     n_lists = int(lists.max(initial=-1)) + 1
     if not n_lists:
-        return np.zeros(0, np.bool_)
+        return in_rows
     presence = population.presence[population.attribute]
     saving = _sums(lists, presence * (1.0 - population.matchability) * unit.mark, n_lists)
     visit = np.zeros(n_lists)
     visit[lists] = presence * unit.switch
     saving += visit
-    open_lists = np.bincount(lists[~population.may_skip], minlength=n_lists) == 0
+    open_lists = np.bincount(lists[~population.may_skip | in_rows], minlength=n_lists) == 0
     emptied = np.zeros(n_lists, np.bool_)
-    skipped = np.zeros(lists.size, np.bool_)
-    cost, part = _cost(population, layout, skipped, unit), 0.5
+    skipped = in_rows
+    cost, part = time_of(population, layout, skipped, unit), 0.5
     for _ in range(_LIST_ROUNDS):
         price = _sums(lists, _added_candidates(population, skipped), n_lists) * unit.check
         paying = np.flatnonzero(open_lists & ~emptied & (saving > price))
@@ -168,8 +176,8 @@ def _emptied_lists(population: Population, layout: Layout, unit: UnitCosts) -> M
         rank = np.argsort(price[paying] / saving[paying], kind="stable")
         tried = emptied.copy()
         tried[paying[rank[: max(1, int(part * paying.size))]]] = True
-        without = tried[lists] & ~_last_of_clause(population, tried[lists])
-        new_cost = _cost(population, layout, without, unit)
+        without = in_rows | (tried[lists] & ~_last_of_clause(population, tried[lists]))
+        new_cost = time_of(population, layout, without, unit)
         if new_cost < cost:
             emptied, skipped, cost = tried, without, new_cost
         else:
@@ -199,7 +207,7 @@ def _spared(population: Population, skipped: Mask, unit: UnitCosts) -> Mask:
     """Skip more than is skipped already: of each clause its widest predicates, as many as pays best.
 
     What is paid for is checking the clause whenever the rest of it holds, its true matches included. A clause keeps its
-    narrowest.
+    narrowest, unless it is in rows too.
     """
     predicate = np.flatnonzero(population.may_skip & ~skipped)
     if not predicate.size:
@@ -218,7 +226,8 @@ def _spared(population: Population, skipped: Mask, unit: UnitCosts) -> Mask:
     chance = np.maximum(chance, false / np.maximum(1.0 - width, 1e-12))
     saving = unit.mark * _running(population.presence[population.attribute[predicate]] * (1.0 - width), begins, sizes)
     paid = np.where(population.has(skipped), reported, 0.0)
-    kept = np.bincount(population.clause[~skipped], minlength=population.slot.size)
+    rules = ~skipped | covered_predicates(population)
+    kept = np.bincount(population.clause[rules], minlength=population.slot.size)
     place = np.arange(clause.size) - np.repeat(begins, sizes)
     profit = np.where(place + 1 < kept[clause], saving - unit.check * (chance - paid[clause]), -1.0)
     best = np.repeat(np.maximum(np.maximum.reduceat(profit, begins), 0.0), sizes)

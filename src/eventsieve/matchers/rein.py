@@ -128,7 +128,7 @@ def _match(
                 low_list = 2 * (block * n_attributes + a)
                 look_ahead(lists, low_list, cell[a], n_attributes)
                 if has_ends(lists, low_list):
-                    _mark_unsatisfied(lists, low_list, cell[a], events.value[i], setting, marks)
+                    mark_unsatisfied(lists, low_list, cell[a], events.value[i], setting, marks)
             if setting:
                 invert_row(marks)
             position = extract_bits(marks, block * words * WORD_BITS, position, out_slots)
@@ -148,7 +148,7 @@ def _mark_all(lists: BucketLists, i: int, setting: bool, out_marks: NDArray[np.u
 
 
 @kernel
-def _mark_unsatisfied(
+def mark_unsatisfied(
     lists: BucketLists, low_list: int, c: int, value: float, setting: bool, out_marks: NDArray[np.uint64]
 ) -> None:
     """Mark the clauses of a block whose predicate on one attribute the value does not satisfy."""

@@ -1,9 +1,9 @@
 """The bucket lists of one skip plan: REIN's lists without the ends of the skipped predicates.
 
-They are matched by REIN's own walk, over the null bitsets of the matcher they belong to. What the plan wants checked
-afterwards lies in rows of its own (`left_out`). A clause that is inserted goes in whole and
-is untouched until the next plan. A clause that is deleted takes its matches out of the plan's account, so that the plan
-knows when it has become too generous for what is left.
+They are matched by REIN's own walk, over the null bitsets of the matcher they belong to. Where the plan wants clauses
+checked afterwards (`left_out`), or has rows in place of lists (`prepared_rows`), that is done by `checked_blocks`. A
+clause that is inserted goes into the lists whole and is untouched until the next plan. A clause that is deleted takes
+its matches out of the plan's account, so that the plan knows when it has become too generous for what is left.
 
 They are stored with the matcher, so that a snapshot opens with its plans ready, and processes share their pages.
 """
@@ -21,12 +21,20 @@ from eventsieve.elastic.plan import SkipPlan
 from eventsieve.elastic.population import Population
 from eventsieve.elastic.precision import allowance
 from eventsieve.elastic.skips import Skips
-from eventsieve.matchers.left_out import check_left_out, coded_rows
+from eventsieve.matchers.checked_blocks import events_at_once, match_blocks
+from eventsieve.matchers.left_out import LeftOut, forget_slots, left_out_of, with_room
+from eventsieve.matchers.prepared_rows import PreparedRows
 from eventsieve.matchers.rein import Rein
 from eventsieve.matchers.rein_index import lists_from
+from eventsieve.matchers.scratch import borrowed
 from eventsieve.model.columns import ClauseTable, EventColumns, flat
 
 _KEPT: Final = "kept_"
+_LEFT_OUT: Final = "left_out_"
+_CODES: Final = ("rank_start", "ranked", "rows", "asks")
+"""What is stored of the left-out predicates: the table of the transform is the owner's."""
+_ROOM: Final = 1.25
+"""Of the matches to be expected of a batch, since batches differ."""
 
 
 class SkippedLists(Rein):
@@ -41,21 +49,26 @@ class SkippedLists(Rein):
     """By slot: the lists do not have the whole clause."""
     _kept: ClauseTable
     """What the lists have of the altered clauses."""
-    _left_out: NDArray[np.uint16]
-    """By slot: what the clause is checked by again. Zeros check nothing."""
+    rows: PreparedRows
+    """What is ruled out beforehand; plans made together share it."""
+    _left_out: LeftOut
+    """What clauses are checked by in the end."""
     _account: NDArray[np.float64]
     """True matches and false ones to be expected per event, and what the model's true ones are multiplied by."""
 
-    def __init__(self, owner: Rein, plan: SkipPlan) -> None:
+    def __init__(self, owner: Rein, plan: SkipPlan, rows: PreparedRows) -> None:
         super().__init__(buckets=owner.buckets, transform=owner.transform)
         self.plan = plan
+        self.rows = rows
         self._rule = owner._rule
         self._nulls = owner._nulls
 
     @classmethod
-    def made(cls, owner: Rein, plan: SkipPlan, population: Population, skips: Skips) -> SkippedLists:
+    def made(
+        cls, owner: Rein, plan: SkipPlan, population: Population, skips: Skips, rows: PreparedRows
+    ) -> SkippedLists:
         """Build the lists of a plan."""
-        lists = cls(owner, plan)
+        lists = cls(owner, plan, rows)
         # Where events were seen, the model's matches are stretched to what they showed.
         stretch = plan.expected_matches / max(float(population.matches.sum()), 1e-300)
         lists._account = np.array([plan.expected_matches, plan.expected_false, stretch])
@@ -68,16 +81,16 @@ class SkippedLists(Rein):
         of_altered = lists._altered[population.slot][population.clause]
         lists._kept = _table(owner.clauses, population, ~skips.skipped & of_altered)
         checked = _table(owner.clauses, population, skips.skipped & ~skips.unchecked)
-        lists._left_out = coded_rows(lists._rule.table, checked)
+        lists._left_out = left_out_of(lists._rule.table, checked, owner.n_attributes)
         lists.clauses = owner.clauses
         return lists
 
     @classmethod
-    def stored(cls, owner: Rein, arrays: Mapping[str, NDArray[Any]]) -> SkippedLists:
+    def stored(cls, owner: Rein, arrays: Mapping[str, NDArray[Any]], rows: PreparedRows) -> SkippedLists:
         """Take up the lists that `arrays` gave."""
         facts = json.loads(arrays["plan"].tobytes())
         plan = SkipPlan.from_json(facts, flat(arrays["plan_touched"], np.int32), flat(arrays["may_see"], np.float64))
-        lists = cls(owner, plan)
+        lists = cls(owner, plan, rows)
         lists.restore(arrays, owner.clauses, owner.domains)
         return lists
 
@@ -88,7 +101,7 @@ class SkippedLists(Rein):
 
     @property
     def n_bytes(self) -> int:
-        """The memory that this plan takes."""
+        """The memory that this plan takes, without rows that it may share."""
         return sum(array.nbytes for array in self._arrays().values())
 
     def forget(self, slots: NDArray[np.int32], matches: NDArray[np.float64]) -> None:
@@ -102,18 +115,33 @@ class SkippedLists(Rein):
         self.delete(slots[is_altered])
         self.clauses = table
         self.touched[slots] = self._altered[slots] = False
-        self._left_out[slots] = 0
+        forget_slots(slots, self._left_out)
 
-    def _match_part(self, events: EventColumns) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        event_start, slots = super()._match_part(events)
-        if not self._left_out.size:
-            return event_start, slots
-        counts = np.empty(event_start.size - 1, np.int64)
-        kept = check_left_out(
-            self._rule.table, self._left_out, self.clauses, events, self.n_attributes, event_start, slots, counts
-        )
-        np.cumsum(counts, out=event_start[1:])
-        return event_start, slots[:kept]
+    def _expected_matches(self, events: EventColumns) -> int:
+        reported = self.plan.expected_matches + self.plan.expected_false
+        return int(_ROOM * reported * (events.start.size - 1))
+
+    def _match_events(
+        self, events: EventColumns, first: int, out_count: NDArray[np.int64], out_slots: NDArray[np.int32]
+    ) -> int:
+        if not (self._left_out.rows.size or self.rows.may_hold.size):
+            return super()._match_events(events, first, out_count, out_slots)
+        n_blocks, words = self._nulls.rows.alive.shape
+        n_group = events_at_once(events.start.size - 1 - first, n_blocks)
+        with borrowed("candidates", n_group * n_blocks * words, np.uint64) as candidates:
+            return match_blocks(
+                self._rule,
+                self._lists,
+                self._nulls.rows,
+                self.rows,
+                self._left_out,
+                self.clauses,
+                events,
+                first,
+                candidates.reshape(n_group, n_blocks, words),
+                out_count,
+                out_slots,
+            )
 
     def _build(self) -> None:
         self._build_lists()
@@ -123,7 +151,7 @@ class SkippedLists(Rein):
         if self.n_slots > self.touched.size:
             room = self.n_slots + self.n_slots // 8
             self.touched, self._altered = (_grown(each, room) for each in (self.touched, self._altered))
-            self._left_out = _grown(self._left_out, room)
+            self._left_out = with_room(self._left_out, room)
 
     def _delete(self, slots: NDArray[np.int32]) -> None:
         self._delete_ends(slots)
@@ -135,7 +163,7 @@ class SkippedLists(Rein):
             "account": self._account,
             "touched": self.touched,
             "altered": self._altered,
-            "left_out": self._left_out,
+            **{_LEFT_OUT + name: getattr(self._left_out, name) for name in _CODES},
             "plan": np.frombuffer(json.dumps(self.plan.to_json()).encode(), np.uint8),
             "plan_touched": self.plan.touched,
             "may_see": self.plan.may_see,
@@ -149,7 +177,8 @@ class SkippedLists(Rein):
         self._account = flat(arrays["account"], np.float64)
         self.touched = flat(arrays["touched"], np.bool_)
         self._altered = flat(arrays["altered"], np.bool_)
-        self._left_out = flat(arrays["left_out"], np.uint16)
+        codes = (flat(arrays[_LEFT_OUT + name], arrays[_LEFT_OUT + name].dtype) for name in _CODES)
+        self._left_out = LeftOut(self._rule.table, *codes)
 
 
 def _table(clauses: ClauseTable, population: Population, kept: NDArray[np.bool_]) -> ClauseTable:

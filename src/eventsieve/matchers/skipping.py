@@ -21,8 +21,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from eventsieve._kernels.buckets import BLOCK_SLOTS, BucketRule, cell_of_value
-from eventsieve._kernels.compiler import kernel
+from eventsieve._kernels.buckets import BLOCK_SLOTS
 from eventsieve.elastic.cost import UnitCosts, gain, lists_in_use, work_of
 from eventsieve.elastic.plan import SkipPlan
 from eventsieve.elastic.population import EventSample, NearMisses, Population, population_of
@@ -32,6 +31,7 @@ from eventsieve.elastic.skips import Skips
 from eventsieve.errors import MatcherError
 from eventsieve.matchers.base import ElasticMatches, join_results
 from eventsieve.matchers.near_misses import near_misses
+from eventsieve.matchers.prepared_rows import PreparedRows, cells_of, no_rows, open_slots, rows_from
 from eventsieve.matchers.rein import Rein
 from eventsieve.matchers.rein_costs import full_events, measured_costs, nanoseconds_per_event
 from eventsieve.matchers.skipped_lists import SkippedLists
@@ -50,6 +50,7 @@ _TRIAL_ROUNDS: Final = 6
 _SAMPLE_VALUES: Final = 1 << 20
 _SAMPLE = "sample_"
 _PLAN = "plan_"
+_ROWS = "rows_"
 
 
 class SkippingRein(Rein):
@@ -176,15 +177,14 @@ class SkippingRein(Rein):
 
     def _prepare(self, share: float) -> SkippedLists:
         """Choose what to skip, build the lists, and try them on the sample; skip less until the sample agrees."""
-        population = self._population()
+        population, rows = self._ruled_out(self._population())
         layout = self._layout(population)
         budget = self._budget_for(share, population)
         trial = self._trial_events()
         for _ in range(_TRIAL_ROUNDS):
             skipped = self._choose(population, budget, layout)
-            lists = SkippedLists.made(
-                self, self._describe_plan(share, budget, population, skipped), population, skipped
-            )
+            plan = self._describe_plan(share, budget, population, skipped)
+            lists = SkippedLists.made(self, plan, population, skipped, rows)
             if trial is None or not skipped.skipped.any():
                 return lists
             measured, error = self._measured_share(lists, trial)
@@ -193,7 +193,12 @@ class SkippingRein(Rein):
                 return lists
             budget = replace(budget, limit=budget.limit * min(0.9 * share / (measured + 2.0 * error), 0.5))
         nothing = Skips.nothing(population)
-        return SkippedLists.made(self, self._describe_plan(share, budget, population, nothing), population, nothing)
+        plan = self._describe_plan(share, budget, population, nothing)
+        return SkippedLists.made(self, plan, population, nothing, no_rows(self.n_attributes, self.buckets))
+
+    def _ruled_out(self, population: Population) -> tuple[Population, PreparedRows]:
+        """Return rows that stand in for lists, none here, and the population as it is with them."""
+        return population, no_rows(self.n_attributes, self.buckets)
 
     def _trial_events(self) -> EventColumns | None:
         """Return the end of the sample: near misses are counted at its beginning, and a trial needs other events."""
@@ -225,9 +230,13 @@ class SkippingRein(Rein):
 
     def _layout(self, population: Population) -> Layout:
         block = population.slot[population.clause] // BLOCK_SLOTS
-        cell = np.empty(population.attribute.size, np.int64)
-        _low_cells(self._rule, population.attribute, self.clauses.low[population.position], cell)
+        cell = self._cells(population.attribute, self.clauses.low[population.position])
         return Layout(block * self.n_attributes + population.attribute, population.attribute * self.buckets + cell)
+
+    def _cells(self, attribute: NDArray[np.int32], value: NDArray[np.float64]) -> NDArray[np.int64]:
+        cell = np.empty(attribute.size, np.int64)
+        cells_of(self._rule, attribute, value, cell)
+        return cell
 
     def _budget_for(self, share: float, population: Population) -> Budget:
         if self.budget == "paper":
@@ -301,11 +310,17 @@ class SkippingRein(Rein):
             gone = ClauseTable(self.clauses.start[slots], self.clauses.stop[slots], *self.clauses[2:])
             nothing_exact = np.zeros(self.n_attributes, np.bool_)
             matches = population_of(gone, self.domains, self._event_sample(), nothing_exact).matches
+            for rows in self._rows_in_use():
+                open_slots(self.clauses, slots, rows)
             for share, lists in list(self._prepared.items()):
                 lists.forget(slots, matches)
                 if self.budget == "additive" and not lists.within_budget:
                     del self._prepared[share]
         super()._delete(slots)
+
+    def _rows_in_use(self) -> list[PreparedRows]:
+        """Return the rows of all plans, those that several share once."""
+        return list({id(lists.rows): lists.rows for lists in self._prepared.values()}.values())
 
     def _rebind(self) -> None:
         for lists in self._prepared.values():
@@ -313,35 +328,40 @@ class SkippingRein(Rein):
 
     def _arrays(self) -> Mapping[str, NDArray[Any]]:
         sample = {} if self._sample is None else self._sample._asdict()
+        rows = self._rows_in_use()
+        number = {id(each): np.array([place]) for place, each in enumerate(rows)}
         plans = {
             f"{_PLAN}{(0.0, *self.ladder).index(share)}_{name}": array
             for share, lists in self._prepared.items()
-            for name, array in lists.arrays().items()
+            for name, array in {**lists.arrays(), _ROWS: number[id(lists.rows)]}.items()
         }
-        return {**super()._arrays(), **{_SAMPLE + name: column for name, column in sample.items()}, **plans}
+        shared = {f"{_ROWS}{place}_{name}": a for place, each in enumerate(rows) for name, a in each._asdict().items()}
+        learned = {_SAMPLE + name: column for name, column in sample.items()}
+        return {**super()._arrays(), **learned, **shared, **plans}
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         super()._restore(arrays)
         if _SAMPLE + "start" in arrays:
             columns = (arrays[_SAMPLE + name] for name in EventColumns._fields)
             self._sample = EventColumns(*(flat(column, column.dtype) for column in columns))
+        rows: dict[int, PreparedRows] = {}
         for rung, share in enumerate((0.0, *self.ladder)):
-            prefix = f"{_PLAN}{rung}_"
-            stored = {name.removeprefix(prefix): arrays[name] for name in arrays if name.startswith(prefix)}
+            stored = _part_of(arrays, f"{_PLAN}{rung}_")
             if stored:
-                self._prepared[share] = SkippedLists.stored(self, stored)
+                number = int(stored[_ROWS][0])
+                if number not in rows:
+                    rows[number] = rows_from(_part_of(arrays, f"{_ROWS}{number}_"))
+                self._prepared[share] = SkippedLists.stored(self, stored, rows[number])
 
     def _describe(self) -> dict[str, Any]:
         return {
             **super()._describe(),
             "plans": {f"{share:g}": lists.n_bytes for share, lists in sorted(self._prepared.items())},
+            "prepared_rows": sum(rows.n_bytes for rows in self._rows_in_use()),
             "sample_events": 0 if self._sample is None else self._sample.start.size - 1,
         }
 
 
-@kernel
-def _low_cells(
-    rule: BucketRule, attribute: NDArray[np.int32], low: NDArray[np.float64], out_cell: NDArray[np.int64]
-) -> None:
-    for p in range(attribute.shape[0]):
-        out_cell[p] = cell_of_value(rule, attribute[p], low[p])
+def _part_of(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    """Return the arrays whose names begin so, by the rest of their names."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
