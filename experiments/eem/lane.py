@@ -24,14 +24,13 @@ from numpy.typing import NDArray
 
 import eventsieve as es
 from eventsieve.broker import Broker, Delivery
-from eventsieve.broker.engine import Engine
 from eventsieve.elastic.settings import OFF, ElasticSettings
 from eventsieve.model.events import Events
 from eventsieve.workload import Workload, standard
 
-Costs: TypeAlias = dict[tuple[str, float], float]
-MEASURED: Final = 32
-"""Events in a batch that is timed."""
+Capacities: TypeAlias = dict[tuple[str, float], float]
+MEASURED: Final = 256
+"""Events that capacity is measured by."""
 LEARNED: Final = 1000
 """Events that plans are made by: others than those that are matched later."""
 BATCH: Final = 16
@@ -64,22 +63,27 @@ def built(workload: Workload, matcher: str, elastic: ElasticSettings = OFF, **pa
     return index
 
 
-def costs(engines: Mapping[str, Engine], shares: Mapping[str, Sequence[float]], events: Events, turns: int) -> Costs:
-    """Return seconds of processor time per event, for every matcher and its values of F, from turns over the events.
+def capacities(
+    indexes: Mapping[str, es.Index], shares: Mapping[str, Sequence[float]], events: Events, turns: int
+) -> Capacities:
+    """Return the events per second that a broker carries, for every matcher and its values of F.
 
-    The first engine is the measure: the others are medians of their ratio to it in each turn, times its own median.
+    All events are there at once, and what counts is the time until the last is delivered: with everything that a broker
+    does besides matching. The first index is the measure: the others are medians of their ratio to it in each turn,
+    times its own median.
     """
-    parts = [events.part(first, first + MEASURED) for first in range(0, len(events), MEASURED)]
-    taken: dict[tuple[str, float], list[float]] = {(name, share): [] for name in engines for share in shares[name]}
+    seen: dict[tuple[str, float], list[float]] = {(name, share): [] for name in indexes for share in shares[name]}
+    at_once = np.zeros(len(events))
     for turn in range(turns + 1):
-        for (name, share), times in taken.items():
-            part = parts[turn % len(parts)]
-            begin = time.thread_time()
-            engines[name].match([part], share)
+        for (name, share), carried in seen.items():
+            rate = len(events) / run(indexes[name], events, at_once, fixed_share=share).latency.max()
             if turn:
-                times.append((time.thread_time() - begin) / len(part))
-    base = next(iter(taken.values()))
-    return {key: median(base) * median(a / b for a, b in zip(times, base, strict=True)) for key, times in taken.items()}
+                carried.append(rate)
+    base = next(iter(seen.values()))
+    return {
+        key: median(base) * median(own / its for own, its in zip(rates, base, strict=True))
+        for key, rates in seen.items()
+    }
 
 
 class OwnClock:
@@ -179,7 +183,8 @@ def publish(broker: Broker, events: Events, due: NDArray[np.float64], clock: Own
         now = clock()
         stop = int(np.searchsorted(due, now, "right"))
         late = max(late, float(now - due[done]))
-        for number in range(done, stop):
-            broker.publish_batch(events.part(number, number + 1), ids=[number])
+        for first in range(done, stop, BATCH):
+            part = events.part(first, min(first + BATCH, stop))
+            broker.publish_batch(part, ids=range(first, first + len(part)))
         done = stop
     return late

@@ -4,10 +4,10 @@
     python experiments/eem/load.py draw
 
 30 seconds of ticks whose rate is that of a trading morning: quiet, the burst of the open, then less and less. The peak
-is 1.2 times what exact REIN carries, by the processor time that matching was seen to take just before. REIN, Ada-REIN,
-WPA-REIN and Spare-REIN get the same events at the same moments, in turns, with the paper's controller (F up to 0.1 % in
-steps of 0.02 %, 20 ms and 15 ms). The broker and its time are real: see `lane`. Every report is compared with the exact
-answer afterwards: nothing may be missing, and the false share stands beside F.
+is 1.2 times what a broker with exact REIN was seen to carry just before. REIN, Ada-REIN, WPA-REIN and Spare-REIN get
+the same events at the same moments, in turns, with the paper's controller (F up to 0.1 % in steps of 0.02 %, 20 ms and
+15 ms). The broker and its time are real: see `lane`. Every report is compared with the exact answer afterwards: nothing
+may be missing, and the false share stands beside F.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from lane import MEASURED, Run, built, costs, run, workloads
+from lane import MEASURED, Run, built, capacities, run, workloads
 from lines import Chart, Line, page
 from numpy.typing import NDArray
 
 from eventsieve.bench.machine import commit, cpu_name, versions
-from eventsieve.broker.engine import Engine
 from eventsieve.elastic.settings import OFF, ElasticSettings
 from eventsieve.workload.ticks import trading_rate
 
@@ -40,7 +39,7 @@ SETTINGS = ElasticSettings.parse("max=0.1%,step=0.02%,upper=20ms,lower=15ms,wind
 _OPEN = 9.5 * 3600
 _MORNING = 1.5 * 3600
 _QUIET_LEVEL = 0.4
-_PROBE = 512
+_PROBES = 7
 _LINES = (("F", "F"), ("measured", "measured_F"))
 
 
@@ -56,9 +55,8 @@ def arrivals(peak_rate: float) -> NDArray[np.float64]:
 def measured(workload: Any, peak: float, turns: int, name: str) -> dict[str, Any]:
     """Run one load through all matchers, in turns."""
     indexes = {each: built(workload, each, *([] if each == "rein" else [SETTINGS])) for each in MATCHERS}
-    engines = {each: Engine(index, 0) for each, index in indexes.items()}
-    seconds = costs(engines, dict.fromkeys(engines, (0.0,)), workload.events(_PROBE, seed=4), _PROBE // MEASURED)
-    capacity = {each: 1.0 / seconds[each, 0.0] for each in engines}
+    carried = capacities(indexes, dict.fromkeys(indexes, (0.0,)), workload.events(MEASURED, seed=4), _PROBES)
+    capacity = {each: carried[each, 0.0] for each in indexes}
     arrival = arrivals(peak * capacity["rein"])
     events = workload.events(arrival.size, seed=5)
     true = np.diff(indexes["rein"].match_batch(events).event_start)

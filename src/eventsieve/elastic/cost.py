@@ -34,8 +34,8 @@ class UnitCosts:
     """Starting, inverting and reading out 64 slots."""
     rest: float = 0.0
     """Per event: what an index was seen to take beyond all that. No plan saves it."""
-    check: float = 12.0
-    """Checking a reported clause again."""
+    check: float = 25.0
+    """Listing a reported clause and checking it again: five comparisons with a row of codes."""
     row: float = 170.0
     """ANDing a prepared row of a block: 4 KB."""
 

@@ -30,7 +30,14 @@ from eventsieve.elastic.selection import (
 )
 from eventsieve.elastic.skips import Mask, Skips
 from eventsieve.matchers.base import Capabilities
-from eventsieve.matchers.prepared_rows import PreparedRows, group_cells, left_open, no_rows, prepared_rows
+from eventsieve.matchers.prepared_rows import (
+    PreparedRows,
+    group_cells,
+    groups_for,
+    left_open,
+    no_rows,
+    prepared_rows,
+)
 from eventsieve.matchers.rein_costs import relative_time
 from eventsieve.matchers.skipped_lists import SkippedLists
 from eventsieve.matchers.skipping import TABLE_3, SkippingRein
@@ -48,7 +55,7 @@ class SpareRein(SkippingRein):
     capabilities = Capabilities(paper="ours, after EEM", elastic=True, transforms=True)
 
     least_in_rows: ClassVar[int] = 1024
-    """Predicates of a block on an attribute that rows may stand in for: they then take 64 bytes each at most."""
+    """Predicates of a block on an attribute that rows may stand in for: they then take some 100 bytes each at most."""
 
     def __init__(
         self,
@@ -83,16 +90,18 @@ class SpareRein(SkippingRein):
         reading = np.tile(population.presence, shape[0])
         wanted = (np.bincount(lists, minlength=marking.size) >= self.least_in_rows) & (marking > reading * unit.row)
         if wanted.any():
-            group_of_cell, chance = self._resolution(population)
+            n_groups = groups_for(self.n_slots, int(wanted.sum()))
+            group_of_cell, chance = self._resolution(population, n_groups)
             covered = wanted[lists]
             ruled_out = RuledOut(covered, np.where(covered, chance, 1.0), float(reading[wanted].sum()))
             opened = population.with_rows(ruled_out)
             by_rows = ruled_out.rows * unit.row + time_of(opened, layout, covered_predicates(opened), unit)
             if by_rows < time_of(population, layout, np.zeros(covered.size, np.bool_), unit):
-                return prepared_rows(self._rule, self.clauses, group_of_cell, wanted.reshape(shape)), ruled_out
+                rows = prepared_rows(self._rule, self.clauses, group_of_cell, wanted.reshape(shape), n_groups)
+                return rows, ruled_out
         return no_rows(self.n_attributes, self.buckets), None
 
-    def _resolution(self, population: Population) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
+    def _resolution(self, population: Population, n_groups: int) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
         """Return the group of each cell, and how likely a predicate is left open by groups."""
         shape, attribute = (self.n_attributes, self.buckets), population.attribute
         values, ends = np.zeros(shape), np.zeros(shape)
@@ -103,7 +112,7 @@ class SpareRein(SkippingRein):
         for bound, cell in zip(bounds, (low_cell, high_cell), strict=True):
             key = attribute.astype(np.int64) * self.buckets + cell
             ends += np.bincount(key[np.isfinite(bound)], minlength=ends.size).reshape(shape)
-        group_of_cell = group_cells(values, ends)
+        group_of_cell = group_cells(values, ends, n_groups)
         return group_of_cell, left_open(group_of_cell, values, attribute, low_cell, high_cell)
 
     def _forget_counts(self) -> None:
