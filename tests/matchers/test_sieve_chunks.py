@@ -16,17 +16,16 @@ from eventsieve.matchers.sieve.chunks import CHUNK, SCATTERED
 from eventsieve.matchers.sieve.matcher import Sieve
 from eventsieve.matchers.sieve.order import BLOCK
 from tests.matchers.dense import N_ATTRIBUTES, Table, matched, random_values
-from tests.matchers.sieve_tables import WHOLE_DOMAINS, close, close_table, in_blocks, in_chunks, whole_table
+from tests.matchers.sieve_tables import (
+    WHOLE_DOMAINS,
+    assert_exact,
+    close,
+    close_table,
+    in_blocks,
+    in_chunks,
+    whole_table,
+)
 from tests.matchers.small_workloads import pairs, small, truth
-
-
-def assert_exact(matcher: Sieve, table: Table, values: np.ndarray) -> None:
-    """Match one by one, a few at a time and all together, and compare with brute force."""
-    expected = table.answer(values)
-    assert matched(matcher, values) == expected
-    for at_once in (1, 8):
-        for first in range(0, min(24, len(values)), at_once):
-            assert matched(matcher, values[first : first + at_once]) == expected[first : first + at_once]
 
 
 @pytest.mark.parametrize("cells", [None, 1, 7])

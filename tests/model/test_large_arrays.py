@@ -13,7 +13,7 @@ LARGE = large_arrays._LARGE
 
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large_arrays, "_kept", large_arrays._Kept())
+    monkeypatch.setattr(large_arrays, "_kept", large_arrays._Kept(large_arrays._MOST_KEPT))
 
 
 def address(array: np.ndarray) -> int:
@@ -56,10 +56,18 @@ def test_a_small_result_does_not_hold_on_to_much_memory() -> None:
 
 
 def test_only_so_much_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large_arrays, "_MOST_KEPT", 2 * LARGE)
+    monkeypatch.setattr(large_arrays, "_kept", large_arrays._Kept(2 * LARGE))
     arrays = [large_array(LARGE, np.uint8) for _ in range(4)]
     arrays.clear()
     assert len(large_arrays._kept._pieces) == 2
+
+
+def test_memory_may_come_back_in_the_midst_of_a_request() -> None:
+    """As when the garbage collector finds an array while another one is asked for."""
+    piece = np.empty(LARGE, np.uint8)
+    with large_arrays._kept._lock:
+        large_arrays._kept.give_back(piece)
+    assert address(large_array(LARGE, np.uint8)) == address(piece)
 
 
 def test_small_arrays_are_as_always() -> None:

@@ -20,7 +20,15 @@ LINE_WORDS: Final = 8
 if TYPE_CHECKING:
 
     def and_four_lines(
-        rows: NDArray[np.uint64], first: int, second: int, third: int, fourth: int, out: NDArray[np.uint64], at: int
+        rows: NDArray[np.uint64],
+        first: int,
+        second: int,
+        third: int,
+        fourth: int,
+        source: NDArray[np.uint64],
+        source_at: int,
+        out: NDArray[np.uint64],
+        out_at: int,
     ) -> np.uint64: ...
 
     def and_xor_lines(lines: NDArray[np.uint64], first: int, second: int, out: NDArray[np.uint64], at: int) -> None: ...
@@ -40,9 +48,18 @@ else:
 
     @intrinsic
     def and_four_lines(
-        typing_context: Any, rows: Any, first: Any, second: Any, third: Any, fourth: Any, out: Any, at: Any
+        typing_context: Any,
+        rows: Any,
+        first: Any,
+        second: Any,
+        third: Any,
+        fourth: Any,
+        source: Any,
+        source_at: Any,
+        out: Any,
+        out_at: Any,
     ) -> Any:
-        """AND the eight words of `rows` from each of four indexes on into out[at : at + 8].
+        """AND the eight words of `rows` from each of four indexes on and those of `source`, which may be `out`.
 
         Return zero if no bit is left, and something else if there are some.
         """
@@ -50,16 +67,15 @@ else:
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             place = partial(_line_at, context, builder, signature, arguments)
             lines = [builder.load(place(0, index), align=8) for index in (1, 2, 3, 4)]
-            target = place(5, 6)
             pairs = builder.and_(builder.and_(lines[0], lines[1]), builder.and_(lines[2], lines[3]))
-            left = builder.and_(builder.load(target, align=8), pairs)
-            builder.store(left, target, align=8)
+            left = builder.and_(builder.load(place(5, 6), align=8), pairs)
+            builder.store(left, place(7, 8), align=8)
             folding = ir.FunctionType(_WORD, [_LINE])
             fold = builder.module.declare_intrinsic(f"llvm.vector.reduce.or.v{LINE_WORDS}i64", (), folding)
             return builder.call(fold, [left])
 
         index = types.intp
-        return types.uint64(rows, index, index, index, index, out, index), emit
+        return types.uint64(rows, index, index, index, index, source, index, out, index), emit
 
     @intrinsic
     def and_xor_lines(typing_context: Any, lines: Any, first: Any, second: Any, out: Any, at: Any) -> Any:

@@ -14,6 +14,9 @@ from eventsieve.model.columns import EventColumns
 
 _MOST_EVENTS: Final = 2048
 """Events that are matched side by side."""
+_ROOM_PER_EVENT: Final = 4096
+"""Matches that there is room for at least: some events match many times as much as others."""
+_MOST_ROOM: Final = 1 << 22
 _MOST_EXPECTED: Final = 1 << 26
 """Matches that room is made for at once."""
 
@@ -57,4 +60,4 @@ class TogetherMatcher(Matcher):
         count = np.zeros(1, np.int64)
         with borrowed("matches", self.n_slots, np.int32) as out_slots:
             self._match_together(events, 0, 1, count, out_slots)
-        return min(2 * n_events * int(count[0]), _MOST_EXPECTED)
+        return max(min(_ROOM_PER_EVENT * n_events, _MOST_ROOM), min(2 * n_events * int(count[0]), _MOST_EXPECTED))

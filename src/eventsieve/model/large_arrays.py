@@ -7,6 +7,7 @@ For a batch with millions of matches that takes as long as the matching, and now
 from __future__ import annotations
 
 import threading
+from collections import deque
 from typing import Any, Final
 
 import numpy as np
@@ -21,38 +22,52 @@ _MOST_KEPT: Final = 1 << 29
 class _Kept:
     """Memory that waits for its next use."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
         self._lock = threading.Lock()
         self._pieces: list[NDArray[np.uint8]] = []
+        self._returned: deque[NDArray[np.uint8]] = deque()
 
     def take(self, n_bytes: int) -> NDArray[np.uint8]:
         """Return a piece of at least this size, and not of more than twice that if it has been used before."""
         with self._lock:
+            self._sort_in()
             fitting = [i for i, piece in enumerate(self._pieces) if n_bytes <= piece.size <= 2 * n_bytes]
             if fitting:
                 return self._pieces.pop(min(fitting, key=lambda i: self._pieces[i].size))
         return np.empty(n_bytes, np.uint8)
 
     def give_back(self, piece: NDArray[np.uint8]) -> None:
-        """Keep a piece, and let the oldest ones go if that is too much."""
-        with self._lock:
-            self._pieces.append(piece)
-            while sum(each.size for each in self._pieces) > _MOST_KEPT:
-                self._pieces.pop(0)
+        """Keep a piece. This may be called at any moment, also in the midst of `take`, by the garbage collector."""
+        self._returned.append(piece)
+        if self._lock.acquire(blocking=False):
+            try:
+                self._sort_in()
+            finally:
+                self._lock.release()
+
+    def _sort_in(self) -> None:
+        """Take up what came back, and let the oldest pieces go if that is too much."""
+        while self._returned:
+            self._pieces.append(self._returned.popleft())
+        while sum(each.size for each in self._pieces) > self._most_bytes:
+            self._pieces.pop(0)
 
 
-_kept = _Kept()
+_kept = _Kept(_MOST_KEPT)
 
 
 class _Lent:
     """What an array holds on to for as long as it, or a view of it, is there."""
 
-    def __init__(self, piece: NDArray[np.uint8]) -> None:
+    def __init__(self, piece: NDArray[np.uint8], owner: _Kept) -> None:
         self._piece = piece
+        # Not by its global name: when the interpreter ends, that may go first.
+        self._owner = owner
         self.__array_interface__ = piece.__array_interface__
 
     def __del__(self) -> None:
-        _kept.give_back(self._piece)
+        self._owner.give_back(self._piece)
 
 
 def large_array(size: int, dtype: DTypeLike) -> NDArray[Any]:
@@ -60,4 +75,4 @@ def large_array(size: int, dtype: DTypeLike) -> NDArray[Any]:
     n_bytes = size * np.dtype(dtype).itemsize
     if n_bytes < _LARGE:
         return np.empty(size, dtype)
-    return np.asarray(_Lent(_kept.take(n_bytes)))[:n_bytes].view(dtype)
+    return np.asarray(_Lent(_kept.take(n_bytes), _kept))[:n_bytes].view(dtype)

@@ -134,7 +134,7 @@ def _and_rows(
         r0, r1 = start + chosen[i] * n_words, start + chosen[i + 1] * n_words
         r2, r3 = start + chosen[i + 2] * n_words, start + chosen[i + 3] * n_words
         for w in range(0, n_words, LINE_WORDS):
-            and_four_lines(rows, r0 + w, r1 + w, r2 + w, r3 + w, out_words, w)
+            and_four_lines(rows, r0 + w, r1 + w, r2 + w, r3 + w, out_words, w, out_words, w)
 
 
 @kernel

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from eventsieve._kernels.compiler import inlined, kernel
 from eventsieve._kernels.positions import cell_of_code, code_of
-from eventsieve.matchers.sieve.layout import GROUP, NONE, is_whole
-from eventsieve.matchers.sieve.predicates import ABSENT
+from eventsieve.matchers.sieve.layout import GROUP, NONE, first_row, group_row, is_whole
+from eventsieve.matchers.sieve.predicates import ABSENT, LAST_CODE
 
 if TYPE_CHECKING:
     from eventsieve.matchers.sieve.layout import Attributes
@@ -27,7 +27,8 @@ class EventCodes(NamedTuple):
     row: NDArray[np.int32]  # (n_events, n_attributes + 1), the row of the value's cell, or the first chosen one
     chosen: NDArray[np.int32]  # (n_events, ...), rows to AND, those for absent attributes first
     n_chosen: NDArray[np.int32]  # (n_events,), a multiple of four: the last row may come several times
-    sure: NDArray[np.bool_]  # (n_events,), what is left by all rows holds
+    beside: NDArray[np.int32]  # (n_events, ...), rows of the cells next to that of a value: who is in all of them holds
+    n_beside: NDArray[np.int32]  # (n_events,), a multiple of four as well, or NONE if nobody can be told to hold
     whole: NDArray[np.bool_]  # (n_events,), a tie of codes is one of values
 
 
@@ -50,43 +51,43 @@ def translated(
         np.zeros((n_events, n_attributes + 1), np.int32),
         np.zeros((n_events, n_row_attributes + 2 * GROUP), np.int32),
         np.empty(n_events, np.int32),
-        np.ones(n_events, np.bool_),
+        np.zeros((n_events, 2 * n_row_attributes + 4), np.int32),
+        np.empty(n_events, np.int32),
         np.ones(n_events, np.bool_),
     )
     found.code[:, n_attributes] = 0
     found.by_attribute[n_attributes, :] = 0
     for e in range(n_events):
-        sure, whole = n_row_attributes == n_attributes, True
+        whole = True
         for i in range(events.start[first + e], events.start[first + e + 1]):
             a, value = events.attribute[i], events.value[i]
             code = code_of(table, a, value)
             found.code[e, a] = code
             found.by_attribute[a, e] = code
             found.value[e, a] = value
-            cell = cell_of_code(code, attributes.n_cells)
-            sure &= (value >= attributes.highest_low[a, cell]) & (value <= attributes.lowest_high[a, cell])
             whole &= attributes.whole[a] & is_whole(table, apart, a, value)
-        found.sure[e], found.whole[e] = sure, whole
+        found.whole[e] = whole
         _choose_rows(attributes, found, e)
+        _choose_rows_beside(attributes, found, e)
     return found
 
 
 @inlined
 def _choose_rows(attributes: Attributes, found: EventCodes, e: int) -> None:
     """Pick the rows of an event: one for each group with absent attributes, then one for each value."""
-    n_cells, attribute_of_row = attributes.n_cells, attributes.attribute_of_row
+    attribute_of_row = attributes.attribute_of_row
     n_row_attributes = attribute_of_row.shape[0]
     n = 0
     for first in range(0, n_row_attributes, GROUP):
         absent = 0
         for r in range(first, min(first + GROUP, n_row_attributes)):
             absent |= int(found.code[e, attribute_of_row[r]] == ABSENT) << (r - first)
-        found.chosen[e, n] = n_row_attributes * n_cells + (first // GROUP << GROUP) + absent
+        found.chosen[e, n] = group_row(attributes, first) + absent
         n += absent != 0
     for r in range(n_row_attributes):
         a = attribute_of_row[r]
         if found.code[e, a] != ABSENT:
-            row = r * n_cells + cell_of_code(found.code[e, a], n_cells)
+            row = first_row(attributes, r) + cell_of_code(found.code[e, a], attributes.n_cells)
             found.row[e, a] = row
             found.chosen[e, n] = row
             n += 1
@@ -97,3 +98,29 @@ def _choose_rows(attributes: Attributes, found: EventCodes, e: int) -> None:
         found.chosen[e, n] = found.chosen[e, n - 1]
         n += 1
     found.n_chosen[e] = n
+
+
+@inlined
+def _choose_rows_beside(attributes: Attributes, found: EventCodes, e: int) -> None:
+    """Pick the rows that tell who holds for an event: two for each value with ends of clauses around it in its cell."""
+    n_cells, attribute_of_row = attributes.n_cells, attributes.attribute_of_row
+    n = 0
+    for r in range(attribute_of_row.shape[0]):
+        a = attribute_of_row[r]
+        code, value = found.code[e, a], found.value[e, a]
+        if code == ABSENT:
+            continue
+        cell = cell_of_code(code, n_cells)
+        if value >= attributes.highest_low[a, cell] and value <= attributes.lowest_high[a, cell]:
+            continue
+        if code in (0, LAST_CODE):
+            # It may lie outside the domain, and an end at the border too.
+            found.n_beside[e] = NONE
+            return
+        row = first_row(attributes, r) + cell
+        found.beside[e, n], found.beside[e, n + 1] = row - 1, row + 1
+        n += 2
+    if n % 4:
+        found.beside[e, n], found.beside[e, n + 1] = found.beside[e, n - 2], found.beside[e, n - 1]
+        n += 2
+    found.n_beside[e] = n

@@ -5,6 +5,10 @@ for, and each cell of its domain, a block has a row: the bit of a position is cl
 value in that cell. For attributes that an event lacks there are rows too, one for each subset of four attributes. So an
 event picks some rows, and their AND is what is possible.
 
+Who is in the rows of both neighbouring cells has no end in the cell between them, and holds for every value there. So
+that the outermost cells have neighbours too, each attribute has a row before its first cell and one behind its last:
+there, clauses are in that have no end on that side, or at the very border of the domain.
+
 Bits of free positions are set in all rows; entering a clause clears bits, removing it sets them again. `alive` is what
 every AND starts with.
 """
@@ -33,13 +37,15 @@ if TYPE_CHECKING:
 GROUP: Final = 4
 """Attributes that share their rows for absent values: 16 rows take the place of 4, and one AND that of up to 4."""
 NONE: Final = -1
+_BORDERS: Final = 2
+"""Rows per attribute beside those of its cells."""
 _ATTRIBUTE, _LOW, _HIGH = 0, 1, 2
 _ONE: Final = np.uint64(1)
 
 
 class Rows(NamedTuple):
-    """Row attribute r has the rows r * n_cells to (r + 1) * n_cells - 1; group g of absent attributes has
-    2**GROUP rows from n_row_attributes * n_cells + g * 2**GROUP on, numbered by the subset that is absent."""
+    """Row attribute r has n_cells rows from `first_row` on, one before them and one behind them; group g of absent
+    attributes has 2**GROUP rows from `group_row` on, numbered by the subset that is absent."""
 
     first: int  # the first block that has rows; those before are in chunks
     bits: NDArray[np.uint64]  # (n_blocks - first, n_rows, 8)
@@ -107,13 +113,19 @@ class GrowingRows:
 
 def n_rows(n_row_attributes: int, n_cells: int) -> int:
     """Return how many rows a block has: at least one, so that there is something to AND."""
-    return max(1, n_row_attributes * n_cells + (-(-n_row_attributes // GROUP) << GROUP))
+    return max(1, n_row_attributes * (n_cells + _BORDERS) + (-(-n_row_attributes // GROUP) << GROUP))
+
+
+@inlined
+def first_row(attributes: Attributes, r: int) -> int:
+    """Return the row of the first cell of row attribute r."""
+    return r * (attributes.n_cells + _BORDERS) + 1
 
 
 @inlined
 def group_row(attributes: Attributes, r: int) -> int:
     """Return the first row of the group that row attribute r belongs to."""
-    return attributes.attribute_of_row.shape[0] * attributes.n_cells + ((r // GROUP) << GROUP)
+    return attributes.attribute_of_row.shape[0] * (attributes.n_cells + _BORDERS) + ((r // GROUP) << GROUP)
 
 
 @kernel
@@ -135,9 +147,10 @@ def enter_clauses(predicates: Predicates, positions: NDArray[np.int32], attribut
                 alive[rows.first + block, LINE_WORDS + word] &= ~bit
                 continue
             first, last = cell_of_code(low, n_cells), cell_of_code(high, n_cells)
-            for row in range(r * n_cells, r * n_cells + first):
+            row_of_cell = first_row(attributes, r)
+            for row in range(row_of_cell - (low > 0), row_of_cell + first):
                 bits[block, row, word] &= ~bit
-            for row in range(r * n_cells + last + 1, (r + 1) * n_cells):
+            for row in range(row_of_cell + last + 1, row_of_cell + n_cells + (high < LAST_CODE)):
                 bits[block, row, word] &= ~bit
             group = group_row(attributes, r)
             for subset in range(1 << GROUP):
@@ -163,7 +176,8 @@ def remove_clauses(predicates: Predicates, positions: NDArray[np.int32], attribu
             if r == NONE:
                 continue
             group = group_row(attributes, r)
-            for row in range(r * n_cells, (r + 1) * n_cells):
+            row_of_cell = first_row(attributes, r)
+            for row in range(row_of_cell - 1, row_of_cell + n_cells + 1):
                 bits[block, row, word] |= bit
             for row in range(group, group + (1 << GROUP)):
                 bits[block, row, word] |= bit

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from eventsieve._kernels.compiler import inlined, kernel
 from eventsieve.matchers.sieve.by_chunks import match_chunks
 from eventsieve.matchers.sieve.by_masks import match_blocks
-from eventsieve.matchers.sieve.by_rows import VISITS_AT_ONCE, Visits, match_visits, room_for_visits
+from eventsieve.matchers.sieve.by_rows import VISITS_AT_ONCE, Visits, match_visits, read_block, room_for_visits
 from eventsieve.matchers.sieve.events import translated
 from eventsieve.matchers.sieve.masks import MASK_EVENTS, masks_of
 from eventsieve.matchers.sieve.order import SHARED
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 _FEW_EVENTS: Final = 8
 """Hulls are compared event by event up to here, and for all events of a batch in wide registers above."""
 _VISITS: Final = 4096
+_ROWS_PER_VISIT: Final = 40
+"""Visits to a block times this, above its number of rows: then all of them are fetched, one after the other."""
 _ROW_COST: Final = 0.45
 """Predicates that can be taken through masks in the time of a line of a chunk's row,"""
 _END_COST: Final = 0.07
@@ -124,31 +126,34 @@ def _match_few(index: SieveIndex, codes: EventCodes, used: int, out: Found) -> i
     for block in range(index.rows.first, hull.shape[0], at_once):
         stop = min(block + at_once, hull.shape[0])
         n_visits = _visits_by_event(hull, block, stop, codes.code, visits.block, visits.event)
-        used = _make(index, codes, visits, n_visits, used, out)
+        used = _make(index, codes, visits, n_visits, False, used, out)
     return used
 
 
 @kernel
 def _match_many(index: SieveIndex, codes: EventCodes, used: int, out: Found) -> int:
     """Match many events with the blocks that have rows; `used` as above."""
-    hull, n_events = index.rows.hull, codes.code.shape[0]
-    visits = room_for_visits(_VISITS + n_events)
+    rows, hull, n_events = index.rows, index.rows.hull, codes.code.shape[0]
+    visits = room_for_visits(n_events)
     passes = np.empty(n_events, np.uint8)
-    n_visits = 0
-    for block in range(index.rows.first, hull.shape[0]):
-        n_visits = _visits_to_block(hull, block, codes.by_attribute, passes, visits.block, visits.event, n_visits)
-        if n_visits >= _VISITS or block == hull.shape[0] - 1:
-            used = _make(index, codes, visits, n_visits, used, out)
-            n_visits = 0
+    for block in range(rows.first, hull.shape[0]):
+        n_visits = _visits_to_block(hull, block, codes.by_attribute, passes, visits.block, visits.event)
+        at_hand = n_visits * _ROWS_PER_VISIT > rows.bits.shape[1]
+        if at_hand:
+            read_block(rows, block, visits)
+        used = _make(index, codes, visits, n_visits, at_hand, used, out)
     return used
 
 
 @inlined
-def _make(index: SieveIndex, codes: EventCodes, visits: Visits, n_visits: int, used: int, out: Found) -> int:
+def _make(
+    index: SieveIndex, codes: EventCodes, visits: Visits, n_visits: int, at_hand: bool, used: int, out: Found
+) -> int:
     """Make all visits; return how many matches there are then, or -1 if there is no room for them."""
     for begin in range(0, n_visits, VISITS_AT_ONCE):
         if used >= 0:
-            used = match_visits(index, codes, visits, begin, min(begin + VISITS_AT_ONCE, n_visits), n_visits, used, out)
+            end = min(begin + VISITS_AT_ONCE, n_visits)
+            used = match_visits(index, codes, visits, begin, end, n_visits, at_hand, used, out)
     return used
 
 
@@ -183,9 +188,8 @@ def _visits_to_block(
     passes: NDArray[np.uint8],
     out_block: NDArray[np.int32],
     out_event: NDArray[np.int32],
-    n: int,
 ) -> int:
-    """List the events that no hull of a block rules out behind the `n` visits there are; return the number then."""
+    """List the events that no hull of a block rules out; return their number."""
     n_events = passes.shape[0]
     passes[:] = 1
     for j in range(SHARED):
@@ -193,6 +197,7 @@ def _visits_to_block(
         low, high = np.int32(hull[block, 1, j]), np.int32(hull[block, 2, j])
         for e in range(n_events):
             passes[e] &= np.uint8((value[e] >= low) & (value[e] <= high))
+    n = 0
     for e in range(n_events):
         out_block[n], out_event[n] = block, e
         n += passes[e]
