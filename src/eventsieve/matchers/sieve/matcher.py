@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from eventsieve._kernels.handle import Handle, held
 from eventsieve._kernels.packed import whole_apart
 from eventsieve.errors import MatcherError
 from eventsieve.matchers.base import Capabilities
@@ -38,7 +39,7 @@ from eventsieve.matchers.sieve.predicates import PredicatePool
 from eventsieve.matchers.sieve.search import SieveIndex, match
 from eventsieve.matchers.together import TogetherMatcher
 from eventsieve.matchers.transforms import check_transform, table_arrays, table_for, table_from
-from eventsieve.model.columns import EventColumns, flat
+from eventsieve.model.columns import ClauseTable, EventColumns, flat
 from eventsieve.model.transform import TransformChoice, TransformTable
 
 _MOST_CELLS: Final = 256
@@ -74,7 +75,8 @@ class Sieve(TogetherMatcher):
     _predicates: PredicatePool
     _built: int
     """Clauses that the rows were chosen for."""
-    _index_now: SieveIndex | None = None
+    _kept: tuple[ClauseTable, Handle[SieveIndex]] | None = None
+    """The index for kernels, and the clauses it is of."""
 
     def __init__(
         self, *, memory: int = 100, cells: int | None = None, rare: int = _RARE, transform: TransformChoice = "linear"
@@ -93,7 +95,7 @@ class Sieve(TogetherMatcher):
     # -- building and changing -------------------------------------------------------------------------------
 
     def _build(self) -> None:
-        self._index_now = None
+        self._kept = None
         if self.n_attributes > _MOST_ATTRIBUTES:
             raise MatcherError(
                 f"sieve takes up to {_MOST_ATTRIBUTES} attributes, not {self.n_attributes}; use 'simple'"
@@ -109,7 +111,7 @@ class Sieve(TogetherMatcher):
         self._built = used.size
 
     def _insert(self, slots: NDArray[np.int32]) -> None:
-        self._index_now = None
+        self._kept = None
         if 2 * (len(self._positions) + slots.size) > 3 * self._built + 2 * BLOCK:
             # Attributes and cells were chosen for fewer clauses, and removed ones have left gaps.
             self._build()
@@ -124,7 +126,7 @@ class Sieve(TogetherMatcher):
             self._arrange_tail()
 
     def _delete(self, slots: NDArray[np.int32]) -> None:
-        self._index_now = None
+        self._kept = None
         positions = self._positions.take_back(slots)
         remove_clauses(self._predicates.arrays, positions, self._attributes, self._rows.arrays)
         remove_from_chunks(self._chunks, slots, positions)
@@ -171,7 +173,7 @@ class Sieve(TogetherMatcher):
     ) -> int:
         if together == 1:
             # One event needs no gathering; there is too little room only if it matches nearly everything.
-            out_count[first] = n_matches = match(self._index(), events, first, 1, of_one_event(out_slots))
+            out_count[first] = n_matches = match(self._handle(), events, first, 1, of_one_event(out_slots))
             if n_matches >= 0:
                 return int(n_matches)
         room = out_slots.shape[0] + BITS_AT_ONCE
@@ -181,7 +183,7 @@ class Sieve(TogetherMatcher):
             borrowed("runs", room, np.int32) as run_stop,
         ):
             found = Found(slots, run_event, run_stop, np.zeros(1, np.int64))
-            n_matches = match(self._index(), events, first, together, found)
+            n_matches = match(self._handle(), events, first, together, found)
             if n_matches >= 0:
                 gather(found, together, out_count[first:], out_slots)
         return int(n_matches)
@@ -201,7 +203,7 @@ class Sieve(TogetherMatcher):
         }
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self._index_now = None
+        self._kept = None
         n_cells, self._built, self._in_chunks, first_with_rows = arrays["shape"].tolist()
         self._take_table(table_from(arrays))
         self._attributes = Attributes(
@@ -238,19 +240,22 @@ class Sieve(TogetherMatcher):
     # -- inside ----------------------------------------------------------------------------------------------
 
     def _index(self) -> SieveIndex:
-        # Kept until the next change: to put it together anew takes as long as a tenth of a match.
-        if self._index_now is None or self._index_now.clauses is not self.clauses:
-            self._index_now = SieveIndex(
-                self._transform_table,
-                self._apart,
-                self._attributes,
-                self._rows.arrays,
-                self._chunks,
-                self._predicates.arrays,
-                self._positions.slot_of_position,
-                self.clauses,
-            )
-        return self._index_now
+        return SieveIndex(
+            self._transform_table,
+            self._apart,
+            self._attributes,
+            self._rows.arrays,
+            self._chunks,
+            self._predicates.arrays,
+            self._positions.slot_of_position,
+            self.clauses,
+        )
+
+    def _handle(self) -> Handle[SieveIndex]:
+        """Return the index as `match` takes it, kept until the next change."""
+        if self._kept is None or self._kept[0] is not self.clauses:
+            self._kept = self.clauses, held(self._index())
+        return self._kept[1]
 
     def _take_table(self, table: TransformTable) -> None:
         self._transform_table = table

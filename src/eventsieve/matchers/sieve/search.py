@@ -24,6 +24,7 @@ from eventsieve.matchers.sieve.masks import MASK_EVENTS, masks_of
 from eventsieve.matchers.sieve.order import SHARED
 
 if TYPE_CHECKING:
+    from eventsieve._kernels.handle import Handle
     from eventsieve.matchers.sieve.chunks import Chunks
     from eventsieve.matchers.sieve.events import EventCodes
     from eventsieve.matchers.sieve.found import Found
@@ -61,8 +62,9 @@ class SieveIndex(NamedTuple):
 
 
 @kernel
-def match(index: SieveIndex, events: EventColumns, first: int, n_events: int, out: Found) -> int:
+def match(handle: Handle[SieveIndex], events: EventColumns, first: int, n_events: int, out: Found) -> int:
     """Match the events from `first` on together; return the number of matches, or -1 if there is no room for all."""
+    index = handle.bundle
     codes = translated(index.table, index.apart, index.attributes, events, first, n_events)
     out.n_runs[0] = 0
     used = 0
