@@ -59,9 +59,9 @@ def event_columns(values: NDArray[np.float64]) -> EventColumns:
     return EventColumns(start, np.nonzero(present)[1].astype(np.int32), values[present])
 
 
-def matched(matcher: Matcher, values: NDArray[np.float64]) -> list[set[int]]:
+def matched(matcher: Matcher, values: NDArray[np.float64], threads: int = 1) -> list[set[int]]:
     """Return the slots that each event matches, and see to it that none comes twice."""
-    start, slots = matcher.match_batch(event_columns(values))
+    start, slots = matcher.match_batch(event_columns(values), threads)
     found = [slots[first:stop].tolist() for first, stop in pairwise(start)]
     assert all(len(slots) == len(set(slots)) for slots in found)
     return [set(slots) for slots in found]

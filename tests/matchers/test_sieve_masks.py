@@ -18,22 +18,13 @@ from tests.matchers.dense import Table, event_columns, matched, random_values
 from tests.matchers.sieve_tables import WHOLE_DOMAINS, close, close_table, in_blocks, in_chunks, whole_table
 
 
-def masked(matcher: Sieve, values: NDArray[np.float64], room: int) -> tuple[int, Found]:
-    """Match with all blocks by masks, whatever it costs."""
-    index, n_events = matcher._index(), values.shape[0]
-    codes = translated(index.table, index.apart, index.attributes, event_columns(values), 0, n_events)
-    runs = np.empty(room, np.uint16), np.empty(room, np.int32), np.zeros(1, np.int64)
-    found = Found(np.empty(room + BITS_AT_ONCE, np.int32), *runs)
-    return match_by_masks(index, codes, index.rows.hull.shape[0], found), found
-
-
 def found_by_masks(matcher: Sieve, values: NDArray[np.float64], room: int) -> tuple[int, Found]:
     """Match with all blocks by masks, whatever it costs, in a room for so many matches."""
     index = matcher._index()
     codes = translated(index.table, index.apart, index.attributes, event_columns(values), 0, values.shape[0])
     runs = np.empty(room, np.uint16), np.empty(room, np.int32), np.zeros(1, np.int64)
     found = Found(np.empty(room + BITS_AT_ONCE, np.int32), *runs)
-    return match_by_masks(index, codes, index.rows.hull.shape[0], found), found
+    return match_by_masks(index, codes, 0, index.rows.hull.shape[0], found), found
 
 
 def by_masks(matcher: Sieve, values: NDArray[np.float64]) -> list[set[int]]:
@@ -41,7 +32,7 @@ def by_masks(matcher: Sieve, values: NDArray[np.float64]) -> list[set[int]]:
     n_events = values.shape[0]
     used, found = found_by_masks(matcher, values, n_events * matcher.n_slots)
     count, slots = np.zeros(n_events, np.int64), np.empty(found.slot.size, np.int32)
-    gather(found, n_events, count, slots)
+    gather(found, count, slots)
     assert count.sum() == used
     groups = [slots[first:stop].tolist() for first, stop in pairwise([0, *np.cumsum(count).tolist()])]
     assert all(len(group) == len(set(group)) for group in groups)

@@ -130,12 +130,7 @@ class Matcher(ABC):
         """
         n_events = events.start.shape[0] - 1
         threads = max(1, min(threads, n_events))
-        if threads == 1:
-            return self._match_part(events)
-        cuts = [n_events * part // threads for part in range(threads + 1)]
-        with ThreadPoolExecutor(threads) as pool:
-            parts = list(pool.map(self._match_part, (slice_events(events, a, b) for a, b in pairwise(cuts))))
-        return join_results(parts)
+        return self._match_part(events) if threads == 1 else self._match_in_threads(events, threads)
 
     @final
     def match_elastic(
@@ -255,6 +250,14 @@ class Matcher(ABC):
                 f"matcher {self.name!r} is exact and takes no false_positive; the elastic matchers are "
                 + ", ".join(elastic_matchers())
             )
+
+    def _match_in_threads(self, events: EventColumns, threads: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Match all events in several threads, each of which takes some of them."""
+        n_events = events.start.shape[0] - 1
+        cuts = [n_events * part // threads for part in range(threads + 1)]
+        with ThreadPoolExecutor(threads) as pool:
+            parts = list(pool.map(self._match_part, (slice_events(events, a, b) for a, b in pairwise(cuts))))
+        return join_results(parts)
 
     def _match_part(self, events: EventColumns) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Match all events, in as many rounds as the room for results asks for."""

@@ -51,14 +51,16 @@ class _Picks(NamedTuple):
 
 
 @kernel
-def match_chunks(index: SieveIndex, codes: EventCodes, e: int, used: int, out: Found) -> int:
-    """List the matches of an event in all chunks; return how many matches there are then, or -1 if there is no room."""
+def match_chunks(
+    index: SieveIndex, codes: EventCodes, e: int, begin_chunk: int, stop_chunk: int, used: int, out: Found
+) -> int:
+    """List the matches of an event in some chunks; return how many there are then, or -1 if there is no room."""
     chunks = index.chunks
     picks = _picked(index.attributes, chunks, codes.code[e])
     result = np.empty(CHUNK_WORDS, np.uint64)
     ties = np.empty(_TIES, np.int32)
-    first = 0
-    for chunk in range(chunks.stop.shape[0]):
+    first = chunks.stop[begin_chunk - 1] if begin_chunk > 0 else 0
+    for chunk in range(begin_chunk, stop_chunk):
         stop = chunks.stop[chunk]
         n_words = (stop - first) // WORD_BITS
         words = result[:n_words]

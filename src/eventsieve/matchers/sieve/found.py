@@ -40,17 +40,20 @@ def end_run(found: Found, e: int, used: int) -> None:
 
 
 @kernel
-def gather(found: Found, n_events: int, out_count: NDArray[np.int64], out_slots: NDArray[np.int32]) -> None:
-    """Put the matches in order of their events."""
-    slot, run_event, run_stop, n_runs = found.slot, found.run_event, found.run_stop, found.n_runs[0]
-    place = np.zeros(n_events + 1, np.int64)
+def count_by_event(found: Found, out_count: NDArray[np.int64]) -> None:
+    """Count the matches of each event."""
+    run_event, run_stop = found.run_event, found.run_stop
+    out_count[:] = 0
     before = 0
-    for run in range(n_runs):
-        place[run_event[run] + 1] += run_stop[run] - before
+    for run in range(found.n_runs[0]):
+        out_count[run_event[run]] += run_stop[run] - before
         before = run_stop[run]
-    for e in range(n_events):
-        out_count[e] = place[e + 1]
-        place[e + 1] += place[e]
+
+
+@kernel
+def put_in_place(found: Found, place: NDArray[np.int64], out_slots: NDArray[np.int32]) -> None:
+    """Write the matches of each event to its place; places move on meanwhile."""
+    slot, run_event, run_stop, n_runs = found.slot, found.run_event, found.run_stop, found.n_runs[0]
     before = 0
     for run in range(n_runs):
         if run + _RUNS_AHEAD < n_runs:
@@ -62,3 +65,9 @@ def gather(found: Found, n_events: int, out_count: NDArray[np.int64], out_slots:
             out_slots[first + i] = slot[before + i]
         place[e] = first + run_stop[run] - before
         before = run_stop[run]
+
+
+def gather(found: Found, out_count: NDArray[np.int64], out_slots: NDArray[np.int32]) -> None:
+    """Put the matches in order of their events."""
+    count_by_event(found, out_count)
+    put_in_place(found, np.cumsum(out_count) - out_count, out_slots)

@@ -2,8 +2,8 @@
 
 Ours. `order.py` has the order of clauses, `positions.py` where they stand, `layout.py` the rows of blocks, `chunks.py`
 those of chunks, `predicates.py` what makes survivors exact, `events.py` and `masks.py` events as they are matched.
-`search.py` chooses among the three ways: `by_rows.py`, `by_chunks.py` and `by_masks.py`. docs/matchers/sieve.md tells
-the idea, the cost model, and what was tried.
+`search.py` chooses among the three ways: `by_rows.py`, `by_chunks.py` and `by_masks.py`; `together.py` says how many
+events go at a time, and what threads do. docs/matchers/sieve.md tells the idea, the cost model, and what was tried.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from eventsieve._kernels.handle import Handle, held
 from eventsieve._kernels.packed import whole_apart
 from eventsieve.errors import MatcherError
 from eventsieve.matchers.base import Capabilities
-from eventsieve.matchers.scratch import borrowed
 from eventsieve.matchers.sieve.chunks import CHUNK, Chunks, no_chunks, remove_from_chunks, with_more
-from eventsieve.matchers.sieve.found import BITS_AT_ONCE, Found, gather, of_one_event
+from eventsieve.matchers.sieve.found import Found
 from eventsieve.matchers.sieve.layout import (
     NONE,
     Attributes,
@@ -37,7 +36,7 @@ from eventsieve.matchers.sieve.order import BLOCK, match_rate, put_in_order
 from eventsieve.matchers.sieve.positions import Positions
 from eventsieve.matchers.sieve.predicates import PredicatePool
 from eventsieve.matchers.sieve.search import SieveIndex, match
-from eventsieve.matchers.together import TogetherMatcher
+from eventsieve.matchers.sieve.together import TogetherMatcher
 from eventsieve.matchers.transforms import check_transform, table_arrays, table_for, table_from
 from eventsieve.model.columns import ClauseTable, EventColumns, flat
 from eventsieve.model.transform import TransformChoice, TransformTable
@@ -163,30 +162,8 @@ class Sieve(TogetherMatcher):
 
     # -- matching --------------------------------------------------------------------------------------------
 
-    def _match_together(
-        self,
-        events: EventColumns,
-        first: int,
-        together: int,
-        out_count: NDArray[np.int64],
-        out_slots: NDArray[np.int32],
-    ) -> int:
-        if together == 1:
-            # One event needs no gathering; there is too little room only if it matches nearly everything.
-            out_count[first] = n_matches = match(self._handle(), events, first, 1, of_one_event(out_slots))
-            if n_matches >= 0:
-                return int(n_matches)
-        room = out_slots.shape[0] + BITS_AT_ONCE
-        with (
-            borrowed("found", room, np.int32) as slots,
-            borrowed("runs", room, np.uint16) as run_event,
-            borrowed("runs", room, np.int32) as run_stop,
-        ):
-            found = Found(slots, run_event, run_stop, np.zeros(1, np.int64))
-            n_matches = match(self._handle(), events, first, together, found)
-            if n_matches >= 0:
-                gather(found, together, out_count[first:], out_slots)
-        return int(n_matches)
+    def _find(self, events: EventColumns, first: int, together: int, part: int, n_parts: int, out: Found) -> int:
+        return int(match(self._handle(), events, first, together, part, n_parts, out))
 
     # -- keeping ---------------------------------------------------------------------------------------------
 

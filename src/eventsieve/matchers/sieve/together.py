@@ -1,0 +1,134 @@
+"""Events side by side: how many at a time, how much room their matches need, and how threads share the work.
+
+All events meet a block before the next one is looked at, so threads take parts of the index and not of the events: each
+reads its part once for all of them.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eventsieve.matchers.base import Matcher
+from eventsieve.matchers.scratch import borrowed
+from eventsieve.matchers.sieve.found import BITS_AT_ONCE, Found, count_by_event, gather, of_one_event, put_in_place
+from eventsieve.model.columns import EventColumns
+from eventsieve.model.large_arrays import large_array
+
+_MOST_EVENTS: Final = 2048
+"""Events that are matched side by side."""
+_ROOM_PER_EVENT: Final = 4096
+"""Matches that there is room for at least: some events match many times as much as others."""
+_MOST_ROOM: Final = 1 << 22
+_MOST_EXPECTED: Final = 1 << 26
+"""Matches that room is made for at once."""
+_SMALLER: Final = 4
+"""Where there is too little room, so many times fewer events are tried."""
+
+
+class TogetherMatcher(Matcher):
+    """Base of a matcher whose work for many events is less than that for each of them alone."""
+
+    @abstractmethod
+    def _find(self, events: EventColumns, first: int, together: int, part: int, n_parts: int, out: Found) -> int:
+        """Find what events from `first` on match in a part of the index; return how much, or -1 if there is no room.
+
+        Room for all clauses is enough for one event.
+        """
+
+    def _match_events(
+        self, events: EventColumns, first: int, out_count: NDArray[np.int64], out_slots: NDArray[np.int32]
+    ) -> int:
+        n_events = events.start.shape[0] - 1
+        together = min(n_events - first, _MOST_EVENTS)
+        used = 0
+        while first < n_events and out_slots.shape[0] - used >= self.n_slots:
+            together = min(together, n_events - first)
+            found = self._match_together(events, first, together, out_count, out_slots[used:])
+            if found < 0:
+                together = max(1, together // _SMALLER)
+                continue
+            first += together
+            used += found
+        return first
+
+    def _match_together(
+        self,
+        events: EventColumns,
+        first: int,
+        together: int,
+        out_count: NDArray[np.int64],
+        out_slots: NDArray[np.int32],
+    ) -> int:
+        """Match events from `first` on side by side; return the number of matches, or -1 if there is no room for them.
+
+        One event always has room.
+        """
+        if together == 1:
+            # One event needs no gathering; there is too little room only if it matches nearly everything.
+            out_count[first] = n_matches = self._find(events, first, 1, 0, 1, of_one_event(out_slots))
+            if n_matches >= 0:
+                return n_matches
+        room = out_slots.shape[0] + BITS_AT_ONCE
+        with (
+            borrowed("found", room, np.int32) as slots,
+            borrowed("runs", room, np.uint16) as run_event,
+            borrowed("runs", room, np.int32) as run_stop,
+        ):
+            found = Found(slots, run_event, run_stop, np.zeros(1, np.int64))
+            n_matches = self._find(events, first, together, 0, 1, found)
+            if n_matches >= 0:
+                gather(found, out_count[first : first + together], out_slots)
+        return n_matches
+
+    def _match_in_threads(self, events: EventColumns, threads: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        n_events = events.start.shape[0] - 1
+        expected = self._expected_matches(events)
+        event_start = np.zeros(n_events + 1, np.int64)
+        pieces = []
+        first, together = 0, min(n_events, _MOST_EVENTS)
+        with ThreadPoolExecutor(threads) as pool:
+            while first < n_events:
+                together = min(together, n_events - first)
+                room = self.n_slots + BITS_AT_ONCE + expected * together // n_events
+                find = partial(self._find_part, events, first, together, threads, room)
+                parts = [found for found in pool.map(find, range(threads)) if found is not None]
+                if len(parts) < threads:
+                    together = max(1, together // _SMALLER)
+                    continue
+                first += together
+                pieces.append(_joined(parts, pool, event_start[1 + first - together : 1 + first]))
+        np.cumsum(event_start, out=event_start)
+        return event_start, pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+
+    def _find_part(
+        self, events: EventColumns, first: int, together: int, n_parts: int, room: int, part: int
+    ) -> Found | None:
+        """Return what events match in a part of the index, or None if that is more than there is room for."""
+        runs = large_array(room, np.uint16), large_array(room, np.int32), np.zeros(1, np.int64)
+        found = Found(large_array(room, np.int32), *runs)
+        return None if self._find(events, first, together, part, n_parts, found) < 0 else found
+
+    def _expected_matches(self, events: EventColumns) -> int:
+        """Match the first event to learn how much room the others need."""
+        n_events = int(events.start.shape[0]) - 1
+        count = np.zeros(1, np.int64)
+        with borrowed("matches", self.n_slots, np.int32) as out_slots:
+            self._match_together(events, 0, 1, count, out_slots)
+        return max(min(_ROOM_PER_EVENT * n_events, _MOST_ROOM), min(2 * n_events * int(count[0]), _MOST_EXPECTED))
+
+
+def _joined(parts: list[Found], pool: ThreadPoolExecutor, out_count: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Return the matches of all parts in order of their events, and count them."""
+    counts = np.empty((len(parts), out_count.size), np.int64)
+    list(pool.map(count_by_event, parts, counts))
+    counts.sum(axis=0, out=out_count)
+    slots = large_array(int(out_count.sum()), np.int32)
+    places = np.cumsum(out_count) - out_count + np.cumsum(counts, axis=0) - counts
+    list(pool.map(put_in_place, parts, places, [slots] * len(parts)))
+    return slots
