@@ -47,6 +47,8 @@ class SkipPlan:
     """For each of them, the share of its own reported matches that is expected to be false."""
     checked: int = 0
     """Clauses whose matches are checked again: what was left out of the index is asked there, and they stay exact."""
+    rows: float = 0.0
+    """Rows of bits that an event reads in place of lists."""
     measured_share: float | None = None
     """The share of false matches seen on the event sample, where there is one."""
     measured_error: float | None = None
@@ -84,19 +86,20 @@ class SkipPlan:
             return f"F = {self.asked:.4%}: nothing is skipped, matching is exact"
         worst = float(self.may_see.max(initial=0.0))
         classes = ", ".join(f"{count:,}" for count in self.skipped_of_class)
+        error = self.measured_error or 0.0
         lines = [
             f"F = {self.false_positive:.4%} (asked for {self.asked:.4%}), budget {self.budget}",
             f"skips      {self.skipped:,} of {self.n_predicates:,} predicates (paper's Y: {self.paper_skippable:,.0f})",
             f"lists      {self.lists[0]:,} of {self.lists[1]:,} need no visit",
+            self.rows and f"rows       {self.rows:,.0f} are read in place of lists",
             f"attributes {len(self.skipped_of_attribute)} touched, {len(self.whole_attributes)} wholly skipped",
             f"classes    {classes} predicates, narrowest first",
             f"budget     {self.expected_false:,.3g} of {self.allowed:,.3g} false matches per event",
             f"expected   {self.expected_share:.4%} of the reports false, {self.expected_matches:,.4g} true matches",
+            self.measured_share is not None
+            and f"measured   {self.measured_share:.4%} +- {error:.4%} on the event sample",
             f"touched    {self.touched.size:,} of {self.n_clauses:,}, up to {worst:.1%} of what they see; others exact",
+            self.checked and f"checked    {self.checked:,} more have their matches checked again, and stay exact",
             f"gain       {self.gain:.1%} of the matching time expected",
         ]
-        if self.checked:
-            lines.insert(8, f"checked    {self.checked:,} more have their matches checked again, and stay exact")
-        if self.measured_share is not None:
-            lines.insert(7, f"measured   {self.measured_share:.4%} +- {self.measured_error:.4%} on the event sample")
-        return "\n".join(lines)
+        return "\n".join(line for line in lines if line)

@@ -275,6 +275,7 @@ class SkippingRein(Rein):
             touched=population.slot[touched].astype(np.int32),
             may_see=1.0 - matches[touched] / reported[touched],
             checked=skips.checked_clauses(population).size,
+            rows=after.row,
         )
 
     def _empty_plan(self) -> SkipPlan:
@@ -347,7 +348,7 @@ class SkippingRein(Rein):
         rows: dict[int, PreparedRows] = {}
         for rung, share in enumerate((0.0, *self.ladder)):
             stored = _part_of(arrays, f"{_PLAN}{rung}_")
-            if stored:
+            if _ROWS in stored:  # a plan of an older version is made anew when it is asked for
                 number = int(stored[_ROWS][0])
                 if number not in rows:
                     rows[number] = rows_from(_part_of(arrays, f"{_ROWS}{number}_"))
