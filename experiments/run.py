@@ -35,6 +35,8 @@ def bench_command(run: dict[str, Any]) -> list[str]:
     command = ["eventsieve", "bench", "--workload", run["workload"], "--matchers", run["matchers"]]
     for setting in run.get("set", []):
         command += ["--set", setting]
+    if "batch" in run:
+        command += ["--batch", str(run["batch"])]
     return [*command, "--events", str(run["events"]), "--repeat", str(run["repeat"])]
 
 

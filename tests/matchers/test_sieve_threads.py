@@ -37,7 +37,7 @@ def test_chunks_are_shared_out() -> None:
 @LAYOUTS
 def test_too_little_room(build: Callable[[Table], Sieve], monkeypatch: pytest.MonkeyPatch) -> None:
     """The first event, by which room is made, matches nothing: fewer events are tried, in the end one by one."""
-    monkeypatch.setattr(together, "_MOST_ROOM", 0)
+    monkeypatch.setattr(together, "_LEAST_ROOM", 0)
     table = Table(4 * BLOCK, seed=5, popularity=0.5, open_share=0.8)
     values = random_values(60, seed=6)
     expected = table.answer(values)

@@ -8,6 +8,7 @@ events go at a time, and what threads do. docs/matchers/sieve.md tells the idea,
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -57,6 +58,13 @@ _LONGEST_TAIL: Final = 64 * BLOCK
 """Clauses that stand in the order they came, before they are arranged too."""
 
 
+class _OfThread(threading.local):
+    """What each thread keeps: kernels count references to the arrays of a handle, and would wait for each other."""
+
+    version: tuple[object, ClauseTable] | None = None
+    handle: Handle[SieveIndex]
+
+
 class Sieve(TogetherMatcher):
     name = "sieve"
     summary = "similar clauses in blocks, rows of bits by value cell; ours"
@@ -74,8 +82,8 @@ class Sieve(TogetherMatcher):
     _predicates: PredicatePool
     _built: int
     """Clauses that the rows were chosen for."""
-    _kept: tuple[ClauseTable, Handle[SieveIndex]] | None = None
-    """The index for kernels, and the clauses it is of."""
+    _version: object = None
+    """Another one after each change."""
 
     def __init__(
         self, *, memory: int = 100, cells: int | None = None, rare: int = _RARE, transform: TransformChoice = "linear"
@@ -90,11 +98,12 @@ class Sieve(TogetherMatcher):
         self.cells = cells
         self.rare = int(rare)
         self.transform = check_transform(transform)
+        self._of_thread = _OfThread()
 
     # -- building and changing -------------------------------------------------------------------------------
 
     def _build(self) -> None:
-        self._kept = None
+        self._version = object()
         if self.n_attributes > _MOST_ATTRIBUTES:
             raise MatcherError(
                 f"sieve takes up to {_MOST_ATTRIBUTES} attributes, not {self.n_attributes}; use 'simple'"
@@ -110,7 +119,7 @@ class Sieve(TogetherMatcher):
         self._built = used.size
 
     def _insert(self, slots: NDArray[np.int32]) -> None:
-        self._kept = None
+        self._version = object()
         if 2 * (len(self._positions) + slots.size) > 3 * self._built + 2 * BLOCK:
             # Attributes and cells were chosen for fewer clauses, and removed ones have left gaps.
             self._build()
@@ -125,7 +134,7 @@ class Sieve(TogetherMatcher):
             self._arrange_tail()
 
     def _delete(self, slots: NDArray[np.int32]) -> None:
-        self._kept = None
+        self._version = object()
         positions = self._positions.take_back(slots)
         remove_clauses(self._predicates.arrays, positions, self._attributes, self._rows.arrays)
         remove_from_chunks(self._chunks, slots, positions)
@@ -180,7 +189,7 @@ class Sieve(TogetherMatcher):
         }
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self._kept = None
+        self._version = object()
         n_cells, self._built, self._in_chunks, first_with_rows = arrays["shape"].tolist()
         self._take_table(table_from(arrays))
         self._attributes = Attributes(
@@ -230,9 +239,10 @@ class Sieve(TogetherMatcher):
 
     def _handle(self) -> Handle[SieveIndex]:
         """Return the index as `match` takes it, kept until the next change."""
-        if self._kept is None or self._kept[0] is not self.clauses:
-            self._kept = self.clauses, held(self._index())
-        return self._kept[1]
+        kept, version = self._of_thread, (self._version, self.clauses)
+        if kept.version is None or any(old is not new for old, new in zip(kept.version, version, strict=True)):
+            kept.version, kept.handle = version, held(self._index())
+        return kept.handle
 
     def _take_table(self, table: TransformTable) -> None:
         self._transform_table = table

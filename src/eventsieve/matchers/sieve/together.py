@@ -17,22 +17,26 @@ from numpy.typing import NDArray
 from eventsieve.matchers.base import Matcher
 from eventsieve.matchers.scratch import borrowed
 from eventsieve.matchers.sieve.found import BITS_AT_ONCE, Found, count_by_event, gather, of_one_event, put_in_place
+from eventsieve.matchers.sieve.masks import MASK_EVENTS
 from eventsieve.model.columns import EventColumns
 from eventsieve.model.large_arrays import large_array
 
 _MOST_EVENTS: Final = 2048
-"""Events that are matched side by side."""
+"""Events that are matched side by side,"""
+_MOST_MATCHES: Final = 1 << 24
+"""and matches that they are expected to have. More would take so much room that its memory could not be used again."""
 _ROOM_PER_EVENT: Final = 4096
 """Matches that there is room for at least: some events match many times as much as others."""
-_MOST_ROOM: Final = 1 << 22
-_MOST_EXPECTED: Final = 1 << 26
-"""Matches that room is made for at once."""
+_LEAST_ROOM: Final = 1 << 22
 _SMALLER: Final = 4
 """Where there is too little room, so many times fewer events are tried."""
 
 
 class TogetherMatcher(Matcher):
     """Base of a matcher whose work for many events is less than that for each of them alone."""
+
+    _matches_per_event: float = 0.0
+    """As seen last: by this the next events are taken together, more or fewer of them."""
 
     @abstractmethod
     def _find(self, events: EventColumns, first: int, together: int, part: int, n_parts: int, out: Found) -> int:
@@ -45,16 +49,18 @@ class TogetherMatcher(Matcher):
         self, events: EventColumns, first: int, out_count: NDArray[np.int64], out_slots: NDArray[np.int32]
     ) -> int:
         n_events = events.start.shape[0] - 1
-        together = min(n_events - first, _MOST_EVENTS)
+        together = self._how_many(1)
         used = 0
         while first < n_events and out_slots.shape[0] - used >= self.n_slots:
             together = min(together, n_events - first)
-            found = self._match_together(events, first, together, out_count, out_slots[used:])
+            room = self.n_slots + max(_ROOM_PER_EVENT * together, 2 * _MOST_MATCHES)
+            found = self._match_together(events, first, together, out_count, out_slots[used : used + room])
             if found < 0:
                 together = max(1, together // _SMALLER)
                 continue
             first += together
             used += found
+            self._matches_per_event = found / together
         return first
 
     def _match_together(
@@ -91,11 +97,11 @@ class TogetherMatcher(Matcher):
         expected = self._expected_matches(events)
         event_start = np.zeros(n_events + 1, np.int64)
         pieces = []
-        first, together = 0, min(n_events, _MOST_EVENTS)
+        first, together = 0, self._how_many(threads)
         with ThreadPoolExecutor(threads) as pool:
             while first < n_events:
                 together = min(together, n_events - first)
-                room = self.n_slots + BITS_AT_ONCE + expected * together // n_events
+                room = self.n_slots + BITS_AT_ONCE + min(expected * together // n_events, _MOST_MATCHES)
                 find = partial(self._find_part, events, first, together, threads, room)
                 parts = [found for found in pool.map(find, range(threads)) if found is not None]
                 if len(parts) < threads:
@@ -103,8 +109,15 @@ class TogetherMatcher(Matcher):
                     continue
                 first += together
                 pieces.append(_joined(parts, pool, event_start[1 + first - together : 1 + first]))
+                # Now, so that the next round can use their memory.
+                del parts
         np.cumsum(event_start, out=event_start)
-        return event_start, pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+        return event_start, _end_to_end(pieces)
+
+    def _how_many(self, threads: int) -> int:
+        """Return how many events to take together: as masks do, if there are many."""
+        fitting = int(threads * _MOST_MATCHES / max(1.0, self._matches_per_event))
+        return min(_MOST_EVENTS, fitting // MASK_EVENTS * MASK_EVENTS or max(1, fitting))
 
     def _find_part(
         self, events: EventColumns, first: int, together: int, n_parts: int, room: int, part: int
@@ -120,7 +133,9 @@ class TogetherMatcher(Matcher):
         count = np.zeros(1, np.int64)
         with borrowed("matches", self.n_slots, np.int32) as out_slots:
             self._match_together(events, 0, 1, count, out_slots)
-        return max(min(_ROOM_PER_EVENT * n_events, _MOST_ROOM), min(2 * n_events * int(count[0]), _MOST_EXPECTED))
+        self._matches_per_event = max(self._matches_per_event, float(count[0]))
+        expected = int(2 * n_events * self._matches_per_event)
+        return max(min(_ROOM_PER_EVENT * n_events, _LEAST_ROOM), min(expected, 4 * _MOST_MATCHES))
 
 
 def _joined(parts: list[Found], pool: ThreadPoolExecutor, out_count: NDArray[np.int64]) -> NDArray[np.int32]:
@@ -132,3 +147,10 @@ def _joined(parts: list[Found], pool: ThreadPoolExecutor, out_count: NDArray[np.
     places = np.cumsum(out_count) - out_count + np.cumsum(counts, axis=0) - counts
     list(pool.map(put_in_place, parts, places, [slots] * len(parts)))
     return slots
+
+
+def _end_to_end(pieces: list[NDArray[np.int32]]) -> NDArray[np.int32]:
+    if len(pieces) == 1:
+        return pieces[0]
+    joined: NDArray[np.int32] = large_array(sum(piece.size for piece in pieces), np.int32)
+    return np.concatenate([np.empty(0, np.int32), *pieces], out=joined)
