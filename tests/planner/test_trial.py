@@ -42,6 +42,17 @@ def test_all_clauses_need_no_extrapolation() -> None:
     assert one.batch_ms == pytest.approx(3 / BATCH)
 
 
+@pytest.mark.parametrize(("matcher", "as_single"), [("simple", True), ("sieve", False)])
+def test_every_event_of_a_batch_finds_a_large_index_cold(matcher: str, as_single: bool) -> None:
+    """Where events go through it one by one. Where they share the work, a batch grows as batches do."""
+    n_clauses = 10_000_000
+    bench = Bench(SUBS.table(), n_clauses, SUBS.domains(), EVENTS, timer=Clock([1e-3, 2e-3]))
+    (cost,) = bench.costs([(matcher, {})])
+    growth = (n_clauses - 1024) / 768
+    assert cost.single_ms == pytest.approx(2 + growth)
+    assert cost.batch_ms == pytest.approx(2 / BATCH + (growth if as_single else growth / BATCH))
+
+
 @pytest.mark.parametrize("matcher", ["simple", "sieve", "be-tree", "gem-tree", "h-tree", "tama-o"])
 def test_memory_is_predicted_tightly_and_from_above(matcher: str) -> None:
     from eventsieve.matchers.registry import make_matcher

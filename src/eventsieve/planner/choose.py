@@ -25,7 +25,7 @@ from eventsieve.planner.unit_costs import Facts, predict
 FEW: Final = 1000
 """Below so many clauses a scan takes microseconds and nothing is worth a trial."""
 _WHOLE: Final = 1 << 14
-_LARGEST_SAMPLE: Final = 3 << 14
+_LARGEST_SAMPLE: Final = 6 << 14
 """Clauses up to which trials use all of them, and at most."""
 _CLEARLY: Final = 3.0
 """A matcher that unit costs put so far behind the best is not tried: they are good to a factor of two."""

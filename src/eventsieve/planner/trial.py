@@ -3,7 +3,7 @@
 Two samples, one four times the other, give a fixed part and a part that grows with the number of clauses, of time and
 of memory alike. Matchers take turns, several times over, and of each event the best time counts: processor time of this
 thread. So whatever else the machine does falls on all of them, and on none of them for good. Single events of a large
-index meet cold caches, and so they do here.
+index meet cold caches, and so they do here: these are swept before each.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from eventsieve.planner.plan import Cost
 Setting: TypeAlias = tuple[str, Mapping[str, Any]]
 """A matcher and its parameters."""
 
-SINGLE_EVENTS: Final = 32
+SINGLE_EVENTS: Final = 16
 BATCH: Final = 256
 ROUNDS: Final = 3
 _BEYOND_CACHES: Final = 50_000
@@ -57,7 +57,7 @@ class Bench:
         n_events = events.start.shape[0] - 1
         alone = range(0, n_events, max(1, n_events // SINGLE_EVENTS))
         self._singles = [slice_events(events, e, e + 1) for e in alone]
-        # All clauses will not fit the caches, but samples of them would: so these are emptied before each event.
+        # All clauses will not fit the caches, but samples of them would.
         self._swept = np.zeros(_SWEPT_BYTES // 8) if n_clauses >= _BEYOND_CACHES else None
         self._starter = make_matcher("simple")
         self._starter.build(clauses._replace(start=clauses.start[:64], stop=clauses.stop[:64]), domains)
@@ -74,7 +74,10 @@ class Bench:
             Cost(single, batch, sum(array.nbytes for array in matcher.arrays().values()))
             for matcher, (single, batch) in zip(built, self._times(built), strict=True)
         ]
-        return [self._at_all(measured[first : first + len(strides)]) for first in range(0, len(built), len(strides))]
+        return [
+            self._at_all(measured[first : first + len(strides)], matcher_class(name).capabilities.shares_batch)
+            for first, (name, _) in zip(range(0, len(built), len(strides)), settings, strict=True)
+        ]
 
     def _built(self, name: str, params: Mapping[str, Any], stride: int) -> Matcher:
         matcher = make_matcher(name, **params)
@@ -86,18 +89,16 @@ class Bench:
     def _times(self, matchers: list[Matcher]) -> NDArray[np.float64]:
         """Return milliseconds of each matcher, per single event and per event of a batch."""
         everything = [*self._singles, self._batch]
-        pairs = [(e, number) for e in range(len(everything)) for number in range(len(matchers))]
-        if self._swept is None:
-            pairs.sort(key=lambda pair: pair[1])
         best = np.full((len(matchers), len(everything)), np.inf)
         for _ in range(ROUNDS):
-            for e, number in pairs:
-                if self._swept is not None and number == 0:
-                    self._swept.sum()
-                    self._starter.match_batch(everything[e])  # or the first matcher would pay for the interpreter
-                begin = self._timer()
-                self._match(matchers[number], everything[e])
-                best[number, e] = min(best[number, e], (self._timer() - begin) * 1e3)
+            for number, matcher in enumerate(matchers):
+                for e, events in enumerate(everything):
+                    if self._swept is not None and e < len(self._singles):
+                        self._swept.sum()
+                        self._starter.match_batch(events)  # or the matcher would pay for the interpreter
+                    begin = self._timer()
+                    self._match(matcher, events)
+                    best[number, e] = min(best[number, e], (self._timer() - begin) * 1e3)
         n_together = self._batch.start.shape[0] - 1
         return np.stack([best[:, :-1].mean(axis=1), best[:, -1] / n_together], axis=1)
 
@@ -108,7 +109,7 @@ class Bench:
         else:
             matcher.match_batch(events)[1].astype(np.int64)  # an index makes ids of the slots
 
-    def _at_all(self, measured: list[Cost]) -> Cost:
+    def _at_all(self, measured: list[Cost], shares_batch: bool) -> Cost:
         """Extend the line through two samples to all clauses; it never falls."""
         small, large = measured[0], measured[-1]
         if len(measured) == 1:
@@ -116,14 +117,16 @@ class Bench:
         n_large = self.n_sampled
         apart = n_large - -(-n_large // _STEP)
 
-        def extended(before: float, after: float, n_all: int) -> float:
-            return after + max(0.0, after - before) * (n_all - n_large) / apart
+        def growth(before: float, after: float, n_all: int) -> float:
+            return max(0.0, after - before) * (n_all - n_large) / apart
 
-        return Cost(
-            extended(small.single_ms, large.single_ms, self._n_clauses),
-            extended(small.batch_ms, large.batch_ms, self._n_clauses),
-            extended(small.matcher_bytes, large.matcher_bytes, self._n_clauses + _PAGE) * _MARGIN,
-        )
+        single = growth(small.single_ms, large.single_ms, self._n_clauses)
+        batch = growth(small.batch_ms, large.batch_ms, self._n_clauses)
+        size = large.matcher_bytes + growth(small.matcher_bytes, large.matcher_bytes, self._n_clauses + _PAGE)
+        if size > _SWEPT_BYTES and not shares_batch:
+            # Event by event through an index that no cache holds: each finds it as cold as a single one does.
+            batch = max(batch, single)
+        return Cost(large.single_ms + single, large.batch_ms + batch, size * _MARGIN)
 
 
 def is_compiled(name: str) -> bool:
