@@ -177,3 +177,17 @@ def test_dense_events() -> None:
         es.Events.from_dense(schema, values)
     with pytest.raises(es.DataError, match="matrix of 2 columns"):
         es.Events.from_dense(schema, [[1.0]])
+
+
+def test_batches_are_laid_end_to_end() -> None:
+    """Parts of one batch share their tables of texts; batches of their own have the same text under other codes."""
+    rows = [{"symbol": "A", "n": 1}, {"symbol": "B"}, {"price": 2.0}, {"symbol": "A", "n": 4}]
+    whole = es.Events.from_dicts(SCHEMA, rows)
+    parts = [whole.part(first, first + 2) for first in (2, 0)]
+    own = [es.Events.from_dicts(SCHEMA, [{"symbol": "B", "n": 2**60}]), es.Events.from_dicts(SCHEMA, [{"symbol": "A"}])]
+    for batches, expected in (
+        (parts, rows[2:] + rows[:2]),
+        ([*parts, *own], [*rows[2:], *rows[:2], *(e[0] for e in own)]),
+    ):
+        joined = es.Events.joined(SCHEMA, batches)
+        assert [joined[e] for e in range(len(joined))] == expected

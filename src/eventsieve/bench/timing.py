@@ -32,7 +32,8 @@ _TURN = 20
 """Events a matcher runs before the next one has its turn."""
 _UPDATED = 1000
 """Subscriptions inserted and deleted at a time."""
-_UPDATE_ROUNDS = 3
+_UPDATE_ROUNDS = 7
+"""The first of them may have to make room in every array; medians count."""
 
 
 class EventTimes:

@@ -117,14 +117,16 @@ class Events:
         start = np.concatenate([*starts, sizes[-1:]])
         attribute = np.concatenate([each.attribute for each in columns])
         value = np.concatenate([each.value for each in columns])
-        codes = Codes()
-        for a in sorted({a for part in parts for a in part._codes.attributes()}):
-            # One table for all parts: a code's new one stands at its part's offset plus its rank there.
-            named = [part._codes.values(a) for part in parts]
-            table = np.array([codes.assign(a, each) for known in named for each in known])
-            offset = np.cumsum([0, *map(len, named)])
-            at = _coded(schema, attribute, value, a)
-            value[at] = table[offset[np.searchsorted(sizes, at, side="right") - 1] + ranks(value[at])]
+        codes = parts[0]._codes
+        if any(part._codes is not codes for part in parts):
+            codes = Codes()
+            for a in sorted({a for part in parts for a in part._codes.attributes()}):
+                # One table for all parts: a code's new one stands at its part's offset plus its rank there.
+                named = [part._codes.values(a) for part in parts]
+                table = np.array([codes.assign(a, each) for known in named for each in known])
+                offset = np.cumsum([0, *map(len, named)])
+                at = _coded(schema, attribute, value, a)
+                value[at] = table[offset[np.searchsorted(sizes, at, side="right") - 1] + ranks(value[at])]
         report = LoadReport("joined batches", added=start.size - 1)
         return cls(schema, EventColumns(start, attribute, value), codes, report)
 

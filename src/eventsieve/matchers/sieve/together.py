@@ -49,11 +49,11 @@ class TogetherMatcher(Matcher):
         self, events: EventColumns, first: int, out_count: NDArray[np.int64], out_slots: NDArray[np.int32]
     ) -> int:
         n_events = events.start.shape[0] - 1
-        together = self._how_many(1)
+        together = self._how_many()
         used = 0
         while first < n_events and out_slots.shape[0] - used >= self.n_slots:
             together = min(together, n_events - first)
-            room = self.n_slots + max(_ROOM_PER_EVENT * together, 2 * _MOST_MATCHES)
+            room = self.n_slots + 2 * _MOST_MATCHES
             found = self._match_together(events, first, together, out_count, out_slots[used : used + room])
             if found < 0:
                 together = max(1, together // _SMALLER)
@@ -97,11 +97,11 @@ class TogetherMatcher(Matcher):
         expected = self._expected_matches(events)
         event_start = np.zeros(n_events + 1, np.int64)
         pieces = []
-        first, together = 0, self._how_many(threads)
+        first, together = 0, self._how_many()
         with ThreadPoolExecutor(threads) as pool:
             while first < n_events:
                 together = min(together, n_events - first)
-                room = self.n_slots + BITS_AT_ONCE + min(expected * together // n_events, _MOST_MATCHES)
+                room = self.n_slots + BITS_AT_ONCE + min(expected * together // n_events, 2 * _MOST_MATCHES // threads)
                 find = partial(self._find_part, events, first, together, threads, room)
                 parts = [found for found in pool.map(find, range(threads)) if found is not None]
                 if len(parts) < threads:
@@ -114,10 +114,11 @@ class TogetherMatcher(Matcher):
         np.cumsum(event_start, out=event_start)
         return event_start, _end_to_end(pieces)
 
-    def _how_many(self, threads: int) -> int:
-        """Return how many events to take together: as masks do, if there are many."""
-        fitting = int(threads * _MOST_MATCHES / max(1.0, self._matches_per_event))
-        return min(_MOST_EVENTS, fitting // MASK_EVENTS * MASK_EVENTS or max(1, fitting))
+    def _how_many(self) -> int:
+        """Return how many events to take together. Masks take them by hundreds, and half as many cost as much."""
+        fitting = int(_MOST_MATCHES / max(1.0, self._matches_per_event))
+        by_masks = round(fitting / MASK_EVENTS) * MASK_EVENTS
+        return min(_MOST_EVENTS, by_masks or max(1, fitting))
 
     def _find_part(
         self, events: EventColumns, first: int, together: int, n_parts: int, room: int, part: int
