@@ -24,7 +24,7 @@ def found_by_masks(matcher: Sieve, values: NDArray[np.float64], room: int) -> tu
     codes = translated(index.table, index.apart, index.attributes, event_columns(values), 0, values.shape[0])
     runs = np.empty(room, np.uint16), np.empty(room, np.int32), np.zeros(1, np.int64)
     found = Found(np.empty(room + BITS_AT_ONCE, np.int32), *runs)
-    return match_by_masks(index, codes, 0, index.rows.hull.shape[0], found), found
+    return match_by_masks(index, codes, index.rows.hull.shape[0], 0, 1, found), found
 
 
 def by_masks(matcher: Sieve, values: NDArray[np.float64]) -> list[set[int]]:

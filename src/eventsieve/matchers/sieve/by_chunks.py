@@ -51,17 +51,14 @@ class _Picks(NamedTuple):
 
 
 @kernel
-def match_chunks(
-    index: SieveIndex, codes: EventCodes, e: int, begin_chunk: int, stop_chunk: int, used: int, out: Found
-) -> int:
-    """List the matches of an event in some chunks; return how many there are then, or -1 if there is no room."""
+def match_chunks(index: SieveIndex, codes: EventCodes, e: int, part: int, n_parts: int, used: int, out: Found) -> int:
+    """List the matches of an event in the chunks of a part; return how many there are then, or -1 without room."""
     chunks = index.chunks
     picks = _picked(index.attributes, chunks, codes.code[e])
     result = np.empty(CHUNK_WORDS, np.uint64)
     ties = np.empty(_TIES, np.int32)
-    first = chunks.stop[begin_chunk - 1] if begin_chunk > 0 else 0
-    for chunk in range(begin_chunk, stop_chunk):
-        stop = chunks.stop[chunk]
+    for chunk in range(part, chunks.stop.shape[0], n_parts):
+        first, stop = chunks.stop[chunk - 1] if chunk > 0 else 0, chunks.stop[chunk]
         n_words = (stop - first) // WORD_BITS
         words = result[:n_words]
         _fetch(chunks, chunk, picks)
@@ -77,7 +74,6 @@ def match_chunks(
         used = _list_bits(words, chunks.slot[first:stop], chunks.shift[chunk], used, out.slot)
         if used < 0:
             return -1
-        first = stop
     end_run(out, e, used)
     return used
 

@@ -50,14 +50,21 @@ class _Ties(NamedTuple):
 
 @kernel
 def match_blocks(
-    index: SieveIndex, codes: EventCodes, masks: EventMasks, begin: int, stop: int, used: int, out: Found
+    index: SieveIndex,
+    codes: EventCodes,
+    masks: EventMasks,
+    n_blocks: int,
+    part: int,
+    n_parts: int,
+    used: int,
+    out: Found,
 ) -> int:
-    """List all matches of some blocks; return how many matches there are then, or -1 if there is no room."""
+    """List all matches in a part of the first blocks; return how many there are then, or -1 if there is no room."""
     squares = np.empty(BLOCKS_AT_ONCE * _SQUARE_WORDS, np.uint64)
     slots = np.zeros(BLOCKS_AT_ONCE * BLOCK, np.int32)
     dense = False
-    for block in range(begin, stop, BLOCKS_AT_ONCE):
-        n = min(BLOCKS_AT_ONCE, stop - block)
+    for block in range(part * BLOCKS_AT_ONCE, n_blocks, n_parts * BLOCKS_AT_ONCE):
+        n = min(BLOCKS_AT_ONCE, n_blocks - block)
         for j in range(n):
             _fill(index, codes, masks, block + j, squares[j * _SQUARE_WORDS : (j + 1) * _SQUARE_WORDS])
         some = index.slot_of_position[block * BLOCK : (block + n) * BLOCK]

@@ -73,7 +73,8 @@ def match(
 ) -> int:
     """Match the events from `first` on together with one of `n_parts` parts of the index.
 
-    Return the number of matches, or -1 if there is no room for all.
+    Parts take turns at blocks and chunks, since clauses that match much stand side by side. Return the number of
+    matches, or -1 if there is no room for all.
     """
     index = handle.bundle
     codes = translated(index.table, index.apart, index.attributes, events, first, n_events)
@@ -82,21 +83,12 @@ def match(
     if index.rows.first:
         n_squares = -(-n_events // MASK_EVENTS)
         if n_events * _chunk_cost(index) > n_squares * _mask_cost(index):
-            begin, stop = _part(0, index.rows.first, part, n_parts)
-            used = match_by_masks(index, codes, begin, stop, out)
+            used = match_by_masks(index, codes, index.rows.first, part, n_parts, out)
         else:
-            begin, stop = _part(0, index.chunks.stop.shape[0], part, n_parts)
-            used = _match_chunks(index, codes, begin, stop, out)
-    begin, stop = _part(index.rows.first, index.rows.hull.shape[0], part, n_parts)
+            used = _match_chunks(index, codes, part, n_parts, out)
     if n_events <= _FEW_EVENTS:
-        return _match_few(index, codes, begin, stop, used, out)
-    return _match_many(index, codes, begin, stop, used, out)
-
-
-@inlined
-def _part(first: int, stop: int, part: int, n_parts: int) -> tuple[int, int]:
-    """Return where a part of something begins and stops."""
-    return first + (stop - first) * part // n_parts, first + (stop - first) * (part + 1) // n_parts
+        return _match_few(index, codes, part, n_parts, used, out)
+    return _match_many(index, codes, part, n_parts, used, out)
 
 
 @inlined
@@ -116,49 +108,49 @@ def _mask_cost(index: SieveIndex) -> int:
 
 
 @kernel
-def _match_chunks(index: SieveIndex, codes: EventCodes, begin: int, stop: int, out: Found) -> int:
-    """Match events one after the other with some chunks; return the number of matches, or -1 if there is no room."""
+def _match_chunks(index: SieveIndex, codes: EventCodes, part: int, n_parts: int, out: Found) -> int:
+    """Match events one after the other with the chunks of a part; return the number of matches, or -1 without room."""
     used = 0
     for e in range(codes.code.shape[0]):
-        used = match_chunks(index, codes, e, begin, stop, used, out)
+        used = match_chunks(index, codes, e, part, n_parts, used, out)
         if used < 0:
             return -1
     return used
 
 
 @kernel
-def match_by_masks(index: SieveIndex, codes: EventCodes, begin: int, stop: int, out: Found) -> int:
-    """Match events with some blocks, many at a time; return the number of matches, or -1 if there is no room."""
+def match_by_masks(index: SieveIndex, codes: EventCodes, n_blocks: int, part: int, n_parts: int, out: Found) -> int:
+    """Match events, many at a time, with a part of the first blocks; return the number of matches, or -1 as above."""
     n_events = codes.code.shape[0]
     used = 0
     for first in range(0, n_events, MASK_EVENTS):
         masks = masks_of(codes, first, min(MASK_EVENTS, n_events - first))
-        used = match_blocks(index, codes, masks, begin, stop, used, out)
+        used = match_blocks(index, codes, masks, n_blocks, part, n_parts, used, out)
         if used < 0:
             return -1
     return used
 
 
 @kernel
-def _match_few(index: SieveIndex, codes: EventCodes, begin: int, stop: int, used: int, out: Found) -> int:
-    """Match a few events with some blocks that have rows, one after the other; `used` matches are there, or -1."""
-    hull, n_events = index.rows.hull, codes.code.shape[0]
-    at_once = max(1, min(_VISITS // n_events, stop - begin))
+def _match_few(index: SieveIndex, codes: EventCodes, part: int, n_parts: int, used: int, out: Found) -> int:
+    """Match a few events with the blocks of a part that have rows, one by one; `used` matches are there, or -1."""
+    hull, first, n_events = index.rows.hull, index.rows.first, codes.code.shape[0]
+    at_once = max(1, min(_VISITS // n_events, -(-(hull.shape[0] - first) // n_parts)))
     visits = room_for_visits(at_once * n_events)
-    for block in range(begin, stop, at_once):
-        until = min(block + at_once, stop)
+    for block in range(first + part * at_once, hull.shape[0], n_parts * at_once):
+        until = min(block + at_once, hull.shape[0])
         n_visits = _visits_by_event(hull, block, until, codes.code, visits.block, visits.event)
         used = _make(index, codes, visits, n_visits, False, used, out)
     return used
 
 
 @kernel
-def _match_many(index: SieveIndex, codes: EventCodes, begin: int, stop: int, used: int, out: Found) -> int:
-    """Match many events with some blocks that have rows; `used` as above."""
+def _match_many(index: SieveIndex, codes: EventCodes, part: int, n_parts: int, used: int, out: Found) -> int:
+    """Match many events with the blocks of a part that have rows; `used` as above."""
     rows, hull, n_events = index.rows, index.rows.hull, codes.code.shape[0]
     visits = room_for_visits(n_events)
     passes = np.empty(n_events, np.uint8)
-    for block in range(begin, stop):
+    for block in range(rows.first + part, hull.shape[0], n_parts):
         n_visits = _visits_to_block(hull, block, codes.by_attribute, passes, visits.block, visits.event)
         at_hand = n_visits * _ROWS_PER_VISIT > rows.bits.shape[1]
         if at_hand:
