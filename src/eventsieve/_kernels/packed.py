@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from eventsieve._kernels.clauses import clause_holds
 from eventsieve._kernels.compiler import inlined, kernel
 from eventsieve._kernels.positions import CODE_BITS, code_of
 
@@ -218,7 +219,7 @@ def scan_leaf(
             end += 1
         else:
             n_predicates = clauses.stop[s] - clauses.start[s]
-            end += _certain(leaves, start * n_columns + i, room, n_columns, n_predicates, code) or _satisfied(
+            end += _certain(leaves, start * n_columns + i, room, n_columns, n_predicates, code) or clause_holds(
                 clauses, s, row.value
             )
     return end
@@ -234,13 +235,5 @@ def _certain(leaves: Leaves, place: int, room: int, n_columns: int, n_predicates
         low = np.int32(bounds >> np.uint32(16))
         high = low + np.int32(bounds & _WIDTH)
         if not low < code[leaves.attribute[place + j * room]] < high:
-            return False
-    return True
-
-
-@kernel
-def _satisfied(clauses: ClauseTable, s: int, value: NDArray[np.float64]) -> bool:
-    for p in range(clauses.start[s], clauses.stop[s]):
-        if not (clauses.low[p] <= value[clauses.attribute[p]] <= clauses.high[p]):
             return False
     return True

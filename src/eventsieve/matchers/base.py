@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, final
@@ -20,8 +19,9 @@ from numpy.typing import NDArray
 
 from eventsieve.errors import MatcherError
 from eventsieve.matchers.scratch import borrowed
+from eventsieve.matchers.threads import side_by_side
 from eventsieve.model.columns import ClauseTable, Domains, EventColumns, slice_events
-from eventsieve.model.large_arrays import large_array
+from eventsieve.model.large_arrays import end_to_end, large_array
 
 if TYPE_CHECKING:
     from eventsieve.elastic.plan import SkipPlan
@@ -255,9 +255,7 @@ class Matcher(ABC):
         """Match all events in several threads, each of which takes some of them."""
         n_events = events.start.shape[0] - 1
         cuts = [n_events * part // threads for part in range(threads + 1)]
-        with ThreadPoolExecutor(threads) as pool:
-            parts = list(pool.map(self._match_part, (slice_events(events, a, b) for a, b in pairwise(cuts))))
-        return join_results(parts)
+        return join_results(side_by_side(self._match_part, [slice_events(events, a, b) for a, b in pairwise(cuts)]))
 
     def _match_part(self, events: EventColumns) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Match all events, in as many rounds as the room for results asks for."""
@@ -279,7 +277,7 @@ class Matcher(ABC):
             done = reached
         event_start = np.zeros(n_events + 1, np.int64)
         np.cumsum(counts, out=event_start[1:])
-        return event_start, pieces[0] if len(pieces) == 1 else np.concatenate([np.empty(0, np.int32), *pieces])
+        return event_start, end_to_end(pieces)
 
     def _match_one(self, events: EventColumns) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Match one event. The room for all that it could match is lent: it takes longer to make than to use."""
@@ -309,6 +307,4 @@ def join_results(
     for event_start, slots in parts:
         starts.append(event_start[1:] + total)
         total += slots.size
-    together = large_array(total, np.int32)
-    np.concatenate([slots for _, slots in parts], out=together)
-    return np.concatenate(starts), together
+    return np.concatenate(starts), end_to_end([slots for _, slots in parts])

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from eventsieve._kernels.bits import WORD_BITS, prefetch, trailing_zeros
 from eventsieve._kernels.buckets import BLOCK_SLOTS
+from eventsieve._kernels.clauses import clause_holds
 from eventsieve._kernels.compiler import inlined, kernel
 from eventsieve._kernels.positions import code_of
 from eventsieve.model.columns import ClauseTable, EventColumns
@@ -210,7 +211,7 @@ def check_block(
         # Whether a clause holds is hard to guess, so it is no branch. That codes do not tell is seldom.
         fails = int(outside < 0)
         if (fails == 0) & (inside < 0):
-            fails = int(not _holds(clauses, first + place[j], value))
+            fails = int(not clause_holds(clauses, first + place[j], value))
         bit = np.uint64(place[j])
         inout_candidates[bit >> _WORD_SHIFT] &= ~(np.uint64(fails) << (bit & _LOW_BITS))
 
@@ -238,12 +239,3 @@ def _list_asked(asks: NDArray[np.uint64], candidates: NDArray[np.uint64], out_pl
             n_places += 1
             word &= word - _ONE
     return n_places
-
-
-@kernel
-def _holds(clauses: ClauseTable, s: int, value: NDArray[np.float64]) -> bool:
-    for p in range(clauses.start[s], clauses.stop[s]):
-        # An absent attribute is not a number, which lies in no interval.
-        if not (clauses.low[p] <= value[clauses.attribute[p]] <= clauses.high[p]):
-            return False
-    return True

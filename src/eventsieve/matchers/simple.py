@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eventsieve._kernels.bits import trailing_zeros
+from eventsieve._kernels.clauses import clause_holds
 from eventsieve._kernels.compiler import kernel
 from eventsieve.matchers.base import Capabilities, Matcher
 from eventsieve.model.columns import ClauseTable, Domains, EventColumns
@@ -171,7 +172,7 @@ def _scan(
                 s = scratch.survivors[i]
                 out_slots[used] = s
                 if rounded_away or columns.looked_up[s]:
-                    used += _certain(columns, s, clauses.stop[s] - clauses.start[s], scratch.rounded) or _satisfied(
+                    used += _certain(columns, s, clauses.stop[s] - clauses.start[s], scratch.rounded) or clause_holds(
                         clauses, s, scratch.row
                     )
                 else:
@@ -234,14 +235,5 @@ def _certain(columns: Columns, s: int, n_predicates: int, rounded: NDArray[np.fl
     for j in range(n_predicates):
         value = rounded[columns.attribute[j, s]]
         if not (columns.low[j, s] < value < columns.high[j, s]):
-            return False
-    return True
-
-
-@kernel
-def _satisfied(clauses: ClauseTable, s: int, row: NDArray[np.float64]) -> bool:
-    for p in range(clauses.start[s], clauses.stop[s]):
-        value = row[clauses.attribute[p]]
-        if not (clauses.low[p] <= value <= clauses.high[p]):
             return False
     return True

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eventsieve._kernels.bits import trailing_zeros
+from eventsieve._kernels.clauses import clause_holds
 from eventsieve._kernels.compiler import inlined, kernel
 from eventsieve._kernels.halving import (
     CellLists,
@@ -299,7 +300,7 @@ def _collect(
                 byte = trailing_zeros(zeros) >> 3
                 s = first_slot + w * 8 + byte
                 doubtful = (words[w] >> np.uint64(8 * byte + 7)) & np.uint64(1)
-                if not doubtful or _satisfied(clauses, s, value_of_attribute):
+                if not doubtful or clause_holds(clauses, s, value_of_attribute):
                     out_slots[used] = s
                     used += 1
                 zeros &= zeros - np.uint64(1)
@@ -312,13 +313,3 @@ def _zero_counters(word: np.uint64) -> np.uint64:
     low_bits = np.uint64(0x7F7F7F7F7F7F7F7F)
     # Adding 127 carries into the top bit of every byte that is not zero, and never beyond.
     return ~((word & low_bits) + low_bits) & np.uint64(0x8080808080808080)
-
-
-@inlined
-def _satisfied(clauses: ClauseTable, s: int, value_of_attribute: NDArray[np.float64]) -> bool:
-    """Tell whether the event satisfies every predicate of slot s; an absent value is NaN and satisfies none."""
-    for p in range(clauses.start[s], clauses.stop[s]):
-        value = value_of_attribute[clauses.attribute[p]]
-        if not clauses.low[p] <= value <= clauses.high[p]:
-            return False
-    return True

@@ -1,11 +1,18 @@
-"""An array that grows at its end at amortised constant cost."""
+"""An array that grows at its end at amortised constant cost.
+
+Room is left from the beginning: if it had to be made by the first insertion into an index of millions, that insertion
+would copy all arrays of the index. Room that is not used yet costs addresses, but no memory.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+_ROOM: Final = 8
+"""One more element is left room for by so many that are there."""
 
 
 class GrowingArray:
@@ -16,9 +23,24 @@ class GrowingArray:
 
     __slots__ = ("_data", "_size")
 
-    def __init__(self, data: NDArray[Any]) -> None:
+    def __init__(self, data: NDArray[Any], size: int | None = None) -> None:
+        """Take over an array, of which the first `size` elements are in use: all, unless it is said."""
         self._data = data
-        self._size = data.shape[0]
+        self._size = data.shape[0] if size is None else size
+
+    @classmethod
+    def of_size(cls, size: int, dtype: DTypeLike) -> GrowingArray:
+        """Return an array with room behind it, and anything in it, as `np.empty` does."""
+        return cls(np.empty(_with_room(size), dtype), size)
+
+    @classmethod
+    def copy_of(cls, values: ArrayLike, dtype: DTypeLike | None = None) -> GrowingArray:
+        """Return a copy with room behind it."""
+        given = np.atleast_1d(np.asarray(values, dtype))
+        size = given.shape[0]
+        data = np.empty((_with_room(size), *given.shape[1:]), given.dtype)
+        data[:size] = given
+        return cls(data, size)
 
     @property
     def view(self) -> NDArray[Any]:
@@ -35,7 +57,7 @@ class GrowingArray:
     def resize(self, size: int, fill: Any = 0) -> None:
         """Set the number of elements; new ones hold `fill`."""
         if size > self._data.shape[0]:
-            room = max(size, self._data.shape[0] * 3 // 2 + 16)
+            room = max(_with_room(size), self._data.shape[0] * 3 // 2)
             grown = np.empty((room, *self._data.shape[1:]), self._data.dtype)
             grown[: self._size] = self._data[: self._size]
             self._data = grown
@@ -44,6 +66,11 @@ class GrowingArray:
         self._size = size
 
     def shared(self) -> GrowingArray:
-        """Return a second owner of the same data. Neither writes into spare room the other could also claim."""
-        self._data = self._data[: self._size]
-        return GrowingArray(self._data)
+        """Return a second owner of the same data, which gets the spare room too: both must not write there."""
+        other = GrowingArray(self._data, self._size)
+        self._data = self.view
+        return other
+
+
+def _with_room(size: int) -> int:
+    return size + size // _ROOM + 16

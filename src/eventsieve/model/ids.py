@@ -121,6 +121,6 @@ class Ids:
         other = Ids(self._count)
         other._forgotten = set(self._forgotten)
         if self._values is not None:
-            other._values = GrowingArray(self._values.view.copy())
+            other._values = GrowingArray.copy_of(self._values.view)
             other._slot_of = None if self._slot_of is None else dict(self._slot_of)
         return other

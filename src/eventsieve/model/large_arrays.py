@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -76,3 +77,11 @@ def large_array(size: int, dtype: DTypeLike) -> NDArray[Any]:
     if n_bytes < _LARGE:
         return np.empty(size, dtype)
     return np.asarray(_Lent(_kept.take(n_bytes), _kept))[:n_bytes].view(dtype)
+
+
+def end_to_end(pieces: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
+    """Return all pieces in one array, which is the piece itself if there is only one."""
+    if len(pieces) == 1:
+        return pieces[0]
+    joined: NDArray[np.int32] = large_array(sum(piece.size for piece in pieces), np.int32)
+    return np.concatenate([np.empty(0, np.int32), *pieces], out=joined)

@@ -12,6 +12,7 @@ from eventsieve.errors import DataError, SchemaError
 from eventsieve.model.codes import Codes
 from eventsieve.model.columns import flat
 from eventsieve.model.events import check_offsets, code_positions
+from eventsieve.model.growing import GrowingArray
 from eventsieve.model.ids import Id, checked_id
 from eventsieve.model.schema import Schema
 from eventsieve.model.types import Text
@@ -19,26 +20,27 @@ from eventsieve.model.types import Text
 
 def checked_columns(
     schema: Schema, start: ArrayLike, attribute: ArrayLike, low: ArrayLike, high: ArrayLike
-) -> tuple[NDArray[np.int64], list[NDArray[Any]]]:
+) -> tuple[NDArray[np.int64], list[GrowingArray]]:
     """Return where subscriptions begin, and their predicates as attribute, low and high, by rising attribute."""
     offsets = flat(start, np.int64)
     # Copies, because they are sorted and coded in place.
-    columns: list[NDArray[Any]] = [
-        np.array(attribute, np.int32),
-        np.array(low, np.float64),
-        np.array(high, np.float64),
+    owned = [
+        GrowingArray.copy_of(attribute, np.int32),
+        GrowingArray.copy_of(low, np.float64),
+        GrowingArray.copy_of(high, np.float64),
     ]
+    columns = [each.view for each in owned]
     check_offsets(offsets, *columns)
     _sort_by_attribute(schema, offsets, columns)
     _check_bounds(schema, offsets, columns)
-    return offsets, columns
+    return offsets, owned
 
 
 def code_texts(
-    schema: Schema, columns: list[NDArray[Any]], texts: Mapping[str, Sequence[str]] | None, codes: Codes
+    schema: Schema, columns: Sequence[GrowingArray], texts: Mapping[str, Sequence[str]] | None, codes: Codes
 ) -> None:
     """Replace positions in `texts` by codes, in place."""
-    attribute, low, high = columns
+    attribute, low, high = (each.view for each in columns)
     for a, kind in enumerate(schema.types):
         if not isinstance(kind, Text):
             continue

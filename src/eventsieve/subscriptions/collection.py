@@ -230,7 +230,7 @@ class Subscriptions:
         source, start, stop = squeezed(self._start.view, self._stop.view)
         # New arrays, since a fork may share the old ones.
         for name in ("_attribute", "_low", "_high"):
-            setattr(self, name, GrowingArray(getattr(self, name).view[source]))
+            setattr(self, name, _gathered(getattr(self, name).view, source))
         self._start.view[:], self._stop.view[:] = start, stop
         self._dead_predicates = 0
 
@@ -246,7 +246,7 @@ class Subscriptions:
         for name in ("_attribute", "_low", "_high"):
             setattr(other, name, getattr(self, name).shared())
         for name in ("_start", "_stop", "_subscription_of_clause", "_first_clause", "_next_clause"):
-            setattr(other, name, GrowingArray(getattr(self, name).view.copy()))
+            setattr(other, name, GrowingArray.copy_of(getattr(self, name).view))
         return other
 
     # -- bulk loading ------------------------------------------------------------------------------------
@@ -277,7 +277,7 @@ class Subscriptions:
         else:
             subs.ids_by_slot = Ids(n_subs)
         subs._start, subs._stop = GrowingArray(offsets[:-1].copy()), GrowingArray(offsets[1:].copy())
-        subs._attribute, subs._low, subs._high = (GrowingArray(column) for column in columns)
+        subs._attribute, subs._low, subs._high = columns
         subs._subscription_of_clause = GrowingArray(np.arange(n_subs, dtype=np.int32))
         subs._first_clause = GrowingArray(np.arange(n_subs, dtype=np.int32))
         subs._next_clause = GrowingArray(np.full(n_subs, -1, np.int32))
@@ -418,6 +418,13 @@ class Subscriptions:
             clauses = compile_filter(others._condition_at(slot), self.schema, self.codes)
             taken.append(self.clauses_of(self.put(id, others._texts.get(slot), clauses)))
         return np.concatenate([np.empty(0, np.int32), *taken])
+
+
+def _gathered(values: NDArray[Any], source: NDArray[np.int64]) -> GrowingArray:
+    found = GrowingArray.of_size(source.size, values.dtype)
+    # All are there; only so does the result go where it belongs without being copied.
+    np.take(values, source, out=found.view, mode="clip")
+    return found
 
 
 def _growing(dtype: Any) -> GrowingArray:

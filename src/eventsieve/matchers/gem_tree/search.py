@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eventsieve._kernels.bits import prefetch, trailing_zeros
+from eventsieve._kernels.clauses import clause_holds
 from eventsieve._kernels.compiler import inlined, kernel
 from eventsieve._kernels.positions import CODE_BITS, position_of
 from eventsieve.matchers.gem_tree.layout import (
@@ -217,7 +218,7 @@ def _walk(
                 holds = sure and slot < LOOKED_UP
                 if not holds and slot < LOOKED_UP:
                     holds = _certain(tree, block + place, path + place, room, depth, rests, scratch)
-                used += holds or _satisfied(clauses, out_slots[used], scratch.row)
+                used += holds or clause_holds(clauses, out_slots[used], scratch.row)
         for b in range(node[i, FIRST], node[i, FIRST] + node[i, BRANCHES]):
             own = value_cell[branch_attribute[b]]
             if own < 0:
@@ -328,14 +329,5 @@ def _certain(tree: Tree, at: int, path: int, room: int, depth: int, rests: int, 
         a, low = predicate >> 16, np.int32((predicate >> 8) & 255)
         own = scratch.code[a]
         if scratch.unsure[a] and (own == low or own == low + np.int32(predicate & 255)):
-            return False
-    return True
-
-
-@kernel
-def _satisfied(clauses: ClauseTable, s: np.int32, row: NDArray[np.float64]) -> bool:
-    for p in range(clauses.start[s], clauses.stop[s]):
-        value = row[clauses.attribute[p]]
-        if not (clauses.low[p] <= value <= clauses.high[p]):
             return False
     return True

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from eventsieve._kernels.compiler import inlined, kernel
 from eventsieve._kernels.positions import position_of
-from eventsieve.model.columns import ClauseTable, EventColumns
+from eventsieve.model.columns import EventColumns
 from eventsieve.model.transform import TransformTable
 
 CODE_BITS = 16
@@ -67,12 +67,3 @@ def value_codes(table: TransformTable, events: EventColumns) -> NDArray[np.int32
     for i in range(codes.shape[0]):
         codes[i] = _code(position_of(table, events.attribute[i], events.value[i]))
     return codes
-
-
-@kernel
-def satisfied(clauses: ClauseTable, s: int, value: NDArray[np.float64]) -> bool:
-    """Compare a clause with an event by its exact ends; an absent value is not a number, and nothing holds it."""
-    for p in range(clauses.start[s], clauses.stop[s]):
-        if not (clauses.low[p] <= value[clauses.attribute[p]] <= clauses.high[p]):
-            return False
-    return True

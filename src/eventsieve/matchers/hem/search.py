@@ -11,8 +11,9 @@ from eventsieve._kernels.bits import WORD_BITS, prefetch
 from eventsieve._kernels.bitset import and_row, copy_row, extract_bits, has_bit, set_bit
 from eventsieve._kernels.bop import BlockRows, absent_attributes, start_block
 from eventsieve._kernels.buckets import clear_places, set_places
+from eventsieve._kernels.clauses import clause_holds
 from eventsieve._kernels.compiler import inlined, kernel
-from eventsieve.matchers.hem.coding import CODE_BITS, LAST_CODE, satisfied, signed
+from eventsieve.matchers.hem.coding import CODE_BITS, LAST_CODE, signed
 from eventsieve.matchers.hem.plan import Plans
 from eventsieve.matchers.hem.seats import BLOCK_SEATS, Seats, slot_at
 from eventsieve.matchers.hem.tail import TailScratch, match_tail, new_tail_scratch
@@ -322,7 +323,7 @@ def _check_exactly(
     for seat in out_survivors:
         place = seat - block * BLOCK_SEATS
         sure = not (everyone or has_bit(scratch.doubtful, place))
-        if sure or satisfied(clauses, slot_at(seats, block, place), scratch.value):
+        if sure or clause_holds(clauses, slot_at(seats, block, place), scratch.value):
             out_survivors[n_kept] = seat
             n_kept += 1
     return n_kept

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from eventsieve._kernels.bits import WORD_BITS, popcount, trailing_zeros
 from eventsieve._kernels.bitset import ALL_ONES, clear_bit
+from eventsieve._kernels.clauses import clause_holds
 from eventsieve._kernels.compiler import inlined, kernel
-from eventsieve.matchers.hem.coding import LAST_CODE, codes_of, satisfied
+from eventsieve.matchers.hem.coding import LAST_CODE, codes_of
 from eventsieve.matchers.hem.seats import IN_TAIL, NOBODY
 from eventsieve.model.columns import ClauseTable, EventColumns
 from eventsieve.model.transform import TransformTable
@@ -173,7 +174,7 @@ def match_tail(
         while left != _NONE:
             number = trailing_zeros(left)
             s = tail.slot[chunk * WORD_BITS + number]
-            if not _touches(tail, chunk, number, attributes, codes) or satisfied(clauses, s, value):
+            if not _touches(tail, chunk, number, attributes, codes) or clause_holds(clauses, s, value):
                 out_slots[position] = s
                 position += 1
             left &= left - _ONE

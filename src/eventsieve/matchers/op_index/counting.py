@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eventsieve._kernels.bits import prefetch, trailing_zeros
+from eventsieve._kernels.clauses import clause_holds
 from eventsieve._kernels.compiler import inlined, kernel
 from eventsieve.matchers.op_index.layout import (
     BLOCK_CLAUSES,
@@ -238,16 +239,8 @@ def _report(
         slot = index.slot_of_place[out_slots[i]]
         s = slot & SLOT_BITS
         out_slots[end] = s
-        end += slot == s or _satisfied(clauses, int(np.int64(s)), scratch.value)
+        end += slot == s or clause_holds(clauses, int(np.int64(s)), scratch.value)
     return end
-
-
-@kernel
-def _satisfied(clauses: ClauseTable, s: int, value: NDArray[np.float64]) -> bool:
-    for p in range(clauses.start[s], clauses.stop[s]):
-        if not (clauses.low[p] <= value[clauses.attribute[p]] <= clauses.high[p]):
-            return False
-    return True
 
 
 @kernel

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from eventsieve._kernels.bits import WORD_BITS, popcount, prefetch, trailing_zeros
 from eventsieve._kernels.bitset import clear_bit, has_bit
+from eventsieve._kernels.clauses import clause_holds
 from eventsieve._kernels.compiler import inlined, kernel
 from eventsieve._kernels.lines import LINE_WORDS, and_four_lines
 from eventsieve._kernels.positions import CODE_BITS, cell_of_code
 from eventsieve.matchers.sieve.chunks import CHUNK_WORDS, CODE_SHIFT, SCATTERED
 from eventsieve.matchers.sieve.found import BITS_AT_ONCE, end_run
 from eventsieve.matchers.sieve.layout import NONE
-from eventsieve.matchers.sieve.predicates import ABSENT, LAST_CODE, holds_exactly
+from eventsieve.matchers.sieve.predicates import ABSENT, LAST_CODE
 
 if TYPE_CHECKING:
     from eventsieve.matchers.sieve.chunks import Chunks
@@ -211,7 +212,7 @@ def _settle(
 ) -> None:
     """Hold survivors with a tie against the clause table."""
     for place in ties:
-        if has_bit(out_words, place) and not holds_exactly(clauses, slots[place], codes.value, e):
+        if has_bit(out_words, place) and not clause_holds(clauses, slots[place], codes.value[e]):
             clear_bit(out_words, place)
 
 

@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eventsieve._kernels.bits import WORD_BITS, popcount, trailing_zeros
+from eventsieve._kernels.clauses import clause_holds
 from eventsieve._kernels.compiler import inlined, kernel
 from eventsieve._kernels.lines import LINE_WORDS, and_xor_lines, exchange_bits
 from eventsieve.matchers.sieve.found import BITS_AT_ONCE, end_run
 from eventsieve.matchers.sieve.masks import code_at, line_number, rank_below, rank_up_to
 from eventsieve.matchers.sieve.order import BLOCK
-from eventsieve.matchers.sieve.predicates import FIELDS, holds_exactly
+from eventsieve.matchers.sieve.predicates import FIELDS
 
 if TYPE_CHECKING:
     from eventsieve.matchers.sieve.events import EventCodes
@@ -157,7 +158,7 @@ def _settle(
                 word = square[line + w] & (lines[first + w] ^ lines[last + w])
                 while word != _ZERO:
                     e = w * WORD_BITS + trailing_zeros(word)
-                    if not holds_exactly(index.clauses, slot, codes.value, masks.first + e):
+                    if not clause_holds(index.clauses, slot, codes.value[masks.first + e]):
                         square[line + w] &= ~(word & (~word + _ONE))
                     word &= word - _ONE
 

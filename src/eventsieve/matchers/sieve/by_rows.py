@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eventsieve._kernels.bits import WORD_BITS, popcount, prefetch, trailing_zeros
+from eventsieve._kernels.clauses import clause_holds
 from eventsieve._kernels.compiler import inlined, kernel
 from eventsieve._kernels.lines import LINE_WORDS, and_four_lines
 from eventsieve.matchers.sieve.found import BITS_AT_ONCE, end_run
 from eventsieve.matchers.sieve.layout import NONE
 from eventsieve.matchers.sieve.order import BLOCK, SHARED
-from eventsieve.matchers.sieve.predicates import FIELDS, holds_exactly
+from eventsieve.matchers.sieve.predicates import FIELDS
 
 if TYPE_CHECKING:
     from eventsieve.matchers.sieve.events import EventCodes
@@ -288,7 +289,7 @@ def _list_checked(index: SieveIndex, codes: EventCodes, visits: Visits, n_unsure
     end_run(out, e_before, used)
     for i in range(n_ties):
         out_slot[used] = unsure[i]
-        used += holds_exactly(index.clauses, unsure[i], codes.value, unsure_event[i])
+        used += clause_holds(index.clauses, unsure[i], codes.value[unsure_event[i]])
         end_run(out, unsure_event[i], used)
     return used
 

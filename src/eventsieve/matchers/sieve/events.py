@@ -48,15 +48,16 @@ def translated(
         np.full((n_events, n_attributes + 1), ABSENT, np.int32),
         np.full((n_attributes + 1, n_events), ABSENT, np.int32),
         np.full((n_events, n_attributes), np.nan),
-        np.zeros((n_events, n_attributes + 1), np.int32),
-        np.zeros((n_events, n_row_attributes + 2 * GROUP), np.int32),
+        np.empty((n_events, n_attributes + 1), np.int32),
+        np.empty((n_events, n_row_attributes + 2 * GROUP), np.int32),
         np.empty(n_events, np.int32),
-        np.zeros((n_events, 2 * n_row_attributes + 4), np.int32),
+        np.empty((n_events, 2 * n_row_attributes + 4), np.int32),
         np.empty(n_events, np.int32),
         np.ones(n_events, np.bool_),
     )
     found.code[:, n_attributes] = 0
     found.by_attribute[n_attributes, :] = 0
+    present = np.empty(n_row_attributes + 1, np.int32)
     for e in range(n_events):
         whole = True
         for i in range(events.start[first + e], events.start[first + e + 1]):
@@ -67,49 +68,54 @@ def translated(
             found.value[e, a] = value
             whole &= attributes.whole[a] & is_whole(table, apart, a, value)
         found.whole[e] = whole
-        _choose_rows(attributes, found, e)
-        _choose_rows_beside(attributes, found, e)
+        n_present = _choose_rows(attributes, found, e, present)
+        _choose_rows_beside(attributes, found, e, present[:n_present])
     return found
 
 
 @inlined
-def _choose_rows(attributes: Attributes, found: EventCodes, e: int) -> None:
-    """Pick the rows of an event: one for each group with absent attributes, then one for each value."""
-    attribute_of_row = attributes.attribute_of_row
+def _choose_rows(attributes: Attributes, found: EventCodes, e: int, out_present: NDArray[np.int32]) -> int:
+    """Pick the rows of an event: one for each group with absent attributes, then one for each value.
+
+    Return how many of the attributes with rows are there, after listing them. Which are is hard to guess, so it is no
+    branch.
+    """
+    attribute_of_row, code, chosen = attributes.attribute_of_row, found.code, found.chosen
     n_row_attributes = attribute_of_row.shape[0]
-    n = 0
+    n_groups, n_present = 0, 0
+    chosen[e, 0] = 0
     for first in range(0, n_row_attributes, GROUP):
         absent = 0
         for r in range(first, min(first + GROUP, n_row_attributes)):
-            absent |= int(found.code[e, attribute_of_row[r]] == ABSENT) << (r - first)
-        found.chosen[e, n] = group_row(attributes, first) + absent
-        n += absent != 0
-    for r in range(n_row_attributes):
-        a = attribute_of_row[r]
-        if found.code[e, a] != ABSENT:
-            row = first_row(attributes, r) + cell_of_code(found.code[e, a], attributes.n_cells)
-            found.row[e, a] = row
-            found.chosen[e, n] = row
-            n += 1
-    for a in range(found.row.shape[1]):
-        if a == found.row.shape[1] - 1 or found.code[e, a] == ABSENT or attributes.row_attribute[a] == NONE:
-            found.row[e, a] = found.chosen[e, 0]
+            is_absent = int(code[e, attribute_of_row[r]] == ABSENT)
+            absent |= is_absent << (r - first)
+            out_present[n_present] = r
+            n_present += 1 - is_absent
+        chosen[e, n_groups] = group_row(attributes, first) + absent
+        n_groups += absent != 0
+    for i in range(n_present):
+        r = out_present[i]
+        value_cell = cell_of_code(code[e, attribute_of_row[r]], attributes.n_cells)
+        chosen[e, n_groups + i] = first_row(attributes, r) + value_cell
+    found.row[e, :] = chosen[e, 0]
+    for i in range(n_present):
+        found.row[e, attribute_of_row[out_present[i]]] = chosen[e, n_groups + i]
+    n = n_groups + n_present
     while n % 4:
-        found.chosen[e, n] = found.chosen[e, n - 1]
+        chosen[e, n] = chosen[e, n - 1]
         n += 1
     found.n_chosen[e] = n
+    return n_present
 
 
 @inlined
-def _choose_rows_beside(attributes: Attributes, found: EventCodes, e: int) -> None:
+def _choose_rows_beside(attributes: Attributes, found: EventCodes, e: int, present: NDArray[np.int32]) -> None:
     """Pick the rows that tell who holds for an event: two for each value with ends of clauses around it in its cell."""
     n_cells, attribute_of_row = attributes.n_cells, attributes.attribute_of_row
     n = 0
-    for r in range(attribute_of_row.shape[0]):
+    for r in present:
         a = attribute_of_row[r]
         code, value = found.code[e, a], found.value[e, a]
-        if code == ABSENT:
-            continue
         cell = cell_of_code(code, n_cells)
         if value >= attributes.highest_low[a, cell] and value <= attributes.lowest_high[a, cell]:
             continue

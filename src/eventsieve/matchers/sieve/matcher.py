@@ -19,6 +19,7 @@ from eventsieve._kernels.handle import Handle, held
 from eventsieve._kernels.packed import whole_apart
 from eventsieve.errors import MatcherError
 from eventsieve.matchers.base import Capabilities
+from eventsieve.matchers.sieve.cells import MOST_CELLS, affordable_cells, fastest_cells
 from eventsieve.matchers.sieve.chunks import CHUNK, Chunks, no_chunks, remove_from_chunks, with_more
 from eventsieve.matchers.sieve.found import Found
 from eventsieve.matchers.sieve.layout import (
@@ -40,10 +41,9 @@ from eventsieve.matchers.sieve.search import SieveIndex, match
 from eventsieve.matchers.sieve.together import TogetherMatcher
 from eventsieve.matchers.transforms import check_transform, table_arrays, table_for, table_from
 from eventsieve.model.columns import ClauseTable, EventColumns, flat
+from eventsieve.model.growing import GrowingArray
 from eventsieve.model.transform import TransformChoice, TransformTable
 
-_MOST_CELLS: Final = 256
-_LEAST_CELLS: Final = 4
 _RARE: Final = 100
 """An attribute that fewer than one in so many clauses ask for has no rows."""
 _MOST_VALUES: Final = 64
@@ -61,7 +61,7 @@ _LONGEST_TAIL: Final = 64 * BLOCK
 class _OfThread(threading.local):
     """What each thread keeps: kernels count references to the arrays of a handle, and would wait for each other."""
 
-    version: tuple[object, ClauseTable] | None = None
+    clauses: ClauseTable | None = None
     handle: Handle[SieveIndex]
 
 
@@ -82,8 +82,8 @@ class Sieve(TogetherMatcher):
     _predicates: PredicatePool
     _built: int
     """Clauses that the rows were chosen for."""
-    _version: object = None
-    """Another one after each change."""
+    _of_thread: _OfThread
+    """Another one after each change: no thread goes on with old arrays, or keeps them."""
 
     def __init__(
         self, *, memory: int = 100, cells: int | None = None, rare: int = _RARE, transform: TransformChoice = "linear"
@@ -98,12 +98,11 @@ class Sieve(TogetherMatcher):
         self.cells = cells
         self.rare = int(rare)
         self.transform = check_transform(transform)
-        self._of_thread = _OfThread()
 
     # -- building and changing -------------------------------------------------------------------------------
 
     def _build(self) -> None:
-        self._version = object()
+        self._of_thread = _OfThread()
         if self.n_attributes > _MOST_ATTRIBUTES:
             raise MatcherError(
                 f"sieve takes up to {_MOST_ATTRIBUTES} attributes, not {self.n_attributes}; use 'simple'"
@@ -111,7 +110,7 @@ class Sieve(TogetherMatcher):
         self._take_table(table_for(self, self.transform))
         used = np.flatnonzero(self.clauses.stop > self.clauses.start).astype(np.int32)
         pool = PredicatePool.of(self._transform_table, self.clauses, used)
-        self._choose_rows(used)
+        self._choose_rows(used, pool)
         order = self._arranged(pool, np.arange(used.size, dtype=np.int32))
         self._predicates = pool.in_order(order)
         self._positions = Positions(used[order], self.n_slots, n_arranged=used.size // BLOCK * BLOCK)
@@ -119,7 +118,7 @@ class Sieve(TogetherMatcher):
         self._built = used.size
 
     def _insert(self, slots: NDArray[np.int32]) -> None:
-        self._version = object()
+        self._of_thread = _OfThread()
         if 2 * (len(self._positions) + slots.size) > 3 * self._built + 2 * BLOCK:
             # Attributes and cells were chosen for fewer clauses, and removed ones have left gaps.
             self._build()
@@ -134,7 +133,7 @@ class Sieve(TogetherMatcher):
             self._arrange_tail()
 
     def _delete(self, slots: NDArray[np.int32]) -> None:
-        self._version = object()
+        self._of_thread = _OfThread()
         positions = self._positions.take_back(slots)
         remove_clauses(self._predicates.arrays, positions, self._attributes, self._rows.arrays)
         remove_from_chunks(self._chunks, slots, positions)
@@ -189,7 +188,7 @@ class Sieve(TogetherMatcher):
         }
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self._version = object()
+        self._of_thread = _OfThread()
         n_cells, self._built, self._in_chunks, first_with_rows = arrays["shape"].tolist()
         self._take_table(table_from(arrays))
         self._attributes = Attributes(
@@ -210,7 +209,8 @@ class Sieve(TogetherMatcher):
         chunks = (arrays[f"chunk_{name}"] for name in Chunks._fields)
         self._chunks = Chunks(*(flat(array, array.dtype) for array in chunks))
         self._positions = Positions.restored(arrays, self.n_slots)
-        self._predicates = PredicatePool(flat(arrays["code"], np.uint16), flat(arrays["span"], np.int32))
+        code, span = flat(arrays["code"], np.uint16), flat(arrays["span"], np.int32)
+        self._predicates = PredicatePool(GrowingArray(code), GrowingArray(span))
 
     def _describe(self) -> dict[str, Any]:
         rows = self._rows.arrays
@@ -239,36 +239,34 @@ class Sieve(TogetherMatcher):
 
     def _handle(self) -> Handle[SieveIndex]:
         """Return the index as `match` takes it, kept until the next change."""
-        kept, version = self._of_thread, (self._version, self.clauses)
-        if kept.version is None or any(old is not new for old, new in zip(kept.version, version, strict=True)):
-            kept.version, kept.handle = version, held(self._index())
+        kept = self._of_thread
+        if kept.clauses is not self.clauses:
+            kept.clauses, kept.handle = self.clauses, held(self._index())
         return kept.handle
 
     def _take_table(self, table: TransformTable) -> None:
         self._transform_table = table
         self._apart = whole_apart(table)
 
-    def _choose_rows(self, used: NDArray[np.int32]) -> None:
+    def _choose_rows(self, used: NDArray[np.int32], pool: PredicatePool) -> None:
         """Give rows to the attributes that enough clauses ask for, the most popular first, and choose the layout."""
         asked = np.bincount(self.clauses.attribute, minlength=self.n_attributes)
         frequent = (asked > 0) & (asked * self.rare >= used.size)
         attribute_of_row = np.argsort(-asked, kind="stable")[: int(frequent.sum())].astype(np.int32)
-        cells = self.cells or self._affordable_cells(attribute_of_row.size)
+        cells = self.cells or affordable_cells(self.memory, attribute_of_row.size)
         self._learn_attributes(used, attribute_of_row, cells)
         if self.cells is None and self._n_values() <= _MOST_VALUES and not self._rows_decide():
             # A few more rows, and they leave no doubt.
             cells = int(self._n_values())
             self._learn_attributes(used, attribute_of_row, cells)
         self._in_chunks = self._matches_many(used) and not self._rows_decide()
-        if self._in_chunks:
-            cells = self.cells or min(_CHUNK_CELLS * cells, _MOST_CELLS)
+        if self.cells is None and not self._rows_decide():
+            sample = np.arange(0, used.size, max(1, used.size // _SAMPLE), dtype=np.int32)
+            fastest = fastest_cells(pool.arrays, sample, self._attributes.row_attribute, cells)
+            cells = min(_CHUNK_CELLS * cells, MOST_CELLS) if self._in_chunks else fastest
             self._learn_attributes(used, attribute_of_row, cells)
         self._chunks = no_chunks(self._attributes)
         self._rows = GrowingRows.of_no_blocks(self._attributes)
-
-    def _affordable_cells(self, n_row_attributes: int) -> int:
-        """Return how many cells the memory allows."""
-        return min(max(_LEAST_CELLS, self.memory * 8 // max(1, n_row_attributes)), _MOST_CELLS)
 
     def _learn_attributes(self, used: NDArray[np.int32], attribute_of_row: NDArray[np.int32], cells: int) -> None:
         row_attribute = np.full(self.n_attributes, NONE, np.int32)

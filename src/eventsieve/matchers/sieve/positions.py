@@ -23,11 +23,11 @@ class Positions:
 
     def __init__(self, slots: NDArray[np.int32], n_slots: int, n_arranged: int = 0) -> None:
         self.n_arranged = n_arranged
-        self._slot = GrowingArray(slots)
+        self._slot = GrowingArray.copy_of(slots)
         used = np.flatnonzero(slots != FREE).astype(np.int32)
-        position_of_slot = np.full(n_slots, FREE, np.int32)
-        position_of_slot[slots[used]] = used
-        self._position = GrowingArray(position_of_slot)
+        self._position = GrowingArray(np.empty(0, np.int32))
+        self._position.resize(n_slots, FREE)
+        self._position.view[slots[used]] = used
         self._free = (n_arranged + np.flatnonzero(slots[n_arranged:] == FREE)).tolist()
 
     @property
@@ -87,4 +87,4 @@ class Positions:
     @classmethod
     def restored(cls, arrays: Mapping[str, NDArray[Any]], n_slots: int) -> Positions:
         """Return what `arrays` came from."""
-        return cls(arrays["slot_of_position"].copy(), n_slots, int(arrays["n_arranged"][0]))
+        return cls(arrays["slot_of_position"], n_slots, int(arrays["n_arranged"][0]))

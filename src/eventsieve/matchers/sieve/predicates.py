@@ -43,10 +43,10 @@ class Predicates(NamedTuple):
 class PredicatePool:
     """The growing owner. New clauses are written behind all others; what removed ones leave is packed now and then."""
 
-    def __init__(self, code: NDArray[np.uint16], span: NDArray[np.int32]) -> None:
-        self._code = GrowingArray(code)
-        self._span = GrowingArray(span)
-        self._n_alive = int((span[1::2].astype(np.int64) - span[::2]).sum())
+    def __init__(self, code: GrowingArray, span: GrowingArray) -> None:
+        self._code = code
+        self._span = span
+        self._n_alive = int((span.view[1::2].astype(np.int64) - span.view[::2]).sum())
 
     @property
     def arrays(self) -> Predicates:
@@ -93,7 +93,9 @@ class PredicatePool:
 
     @classmethod
     def _empty(cls, n_predicates: int, n_positions: int) -> PredicatePool:
-        pool = cls(np.empty(FIELDS * n_predicates, np.uint16), np.zeros(2 * n_positions, np.int32))
+        span = GrowingArray(np.empty(0, np.int32))
+        span.resize(2 * n_positions)
+        pool = cls(GrowingArray.of_size(FIELDS * n_predicates, np.uint16), span)
         pool._n_alive = n_predicates
         return pool
 
@@ -163,13 +165,3 @@ def fields(predicates: Predicates, p: int) -> tuple[int, int, int]:
     """Return attribute, low and high code of a predicate, as signed numbers."""
     code = predicates.code
     return int(np.int64(code[FIELDS * p])), int(np.int64(code[FIELDS * p + 1])), int(np.int64(code[FIELDS * p + 2]))
-
-
-@kernel
-def holds_exactly(clauses: ClauseTable, s: int, value: NDArray[np.float64], e: int) -> bool:
-    """Say whether the clause at slot s holds for event e. A value that is not there is NaN, which nothing holds for."""
-    for p in range(clauses.start[s], clauses.stop[s]):
-        found = value[e, clauses.attribute[p]]
-        if not (clauses.low[p] <= found <= clauses.high[p]):
-            return False
-    return True

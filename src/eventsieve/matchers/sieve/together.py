@@ -7,7 +7,6 @@ reads its part once for all of them.
 from __future__ import annotations
 
 from abc import abstractmethod
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final
 
@@ -18,8 +17,9 @@ from eventsieve.matchers.base import Matcher
 from eventsieve.matchers.scratch import borrowed
 from eventsieve.matchers.sieve.found import BITS_AT_ONCE, Found, count_by_event, gather, of_one_event, put_in_place
 from eventsieve.matchers.sieve.masks import MASK_EVENTS
+from eventsieve.matchers.threads import side_by_side
 from eventsieve.model.columns import EventColumns
-from eventsieve.model.large_arrays import large_array
+from eventsieve.model.large_arrays import end_to_end, large_array
 
 _MOST_EVENTS: Final = 2048
 """Events that are matched side by side,"""
@@ -28,6 +28,8 @@ _MOST_MATCHES: Final = 1 << 24
 _ROOM_PER_EVENT: Final = 4096
 """Matches that there is room for at least: some events match many times as much as others."""
 _LEAST_ROOM: Final = 1 << 22
+_FEW_MATCHES: Final = 1 << 16
+"""Matches that are put in place in less time than a thread takes to wake up."""
 _SMALLER: Final = 4
 """Where there is too little room, so many times fewer events are tried."""
 
@@ -60,7 +62,9 @@ class TogetherMatcher(Matcher):
                 continue
             first += together
             used += found
-            self._matches_per_event = found / together
+            if together > 1:
+                # A single event tells little about others.
+                self._matches_per_event = found / together
         return first
 
     def _match_together(
@@ -98,21 +102,22 @@ class TogetherMatcher(Matcher):
         event_start = np.zeros(n_events + 1, np.int64)
         pieces = []
         first, together = 0, self._how_many()
-        with ThreadPoolExecutor(threads) as pool:
-            while first < n_events:
-                together = min(together, n_events - first)
-                room = self.n_slots + BITS_AT_ONCE + min(expected * together // n_events, 2 * _MOST_MATCHES // threads)
-                find = partial(self._find_part, events, first, together, threads, room)
-                parts = [found for found in pool.map(find, range(threads)) if found is not None]
-                if len(parts) < threads:
-                    together = max(1, together // _SMALLER)
-                    continue
-                first += together
-                pieces.append(_joined(parts, pool, event_start[1 + first - together : 1 + first]))
-                # Now, so that the next round can use their memory.
-                del parts
+        while first < n_events:
+            together = min(together, n_events - first)
+            room = self.n_slots + BITS_AT_ONCE + min(expected * together // n_events, 2 * _MOST_MATCHES) // threads
+            find = partial(self._find_part, events, first, together, threads, room)
+            counts = np.empty((threads, together), np.int64)
+            parts = [found for found in side_by_side(find, range(threads), counts) if found is not None]
+            if len(parts) < threads:
+                together = max(1, together // _SMALLER)
+                continue
+            first += together
+            pieces.append(_joined(parts, counts, event_start[1 + first - together : 1 + first]))
+            self._matches_per_event = pieces[-1].size / together
+            # Now, so that the next round can use their memory.
+            del parts
         np.cumsum(event_start, out=event_start)
-        return event_start, _end_to_end(pieces)
+        return event_start, end_to_end(pieces)
 
     def _how_many(self) -> int:
         """Return how many events to take together. Masks take them by hundreds, and half as many cost as much."""
@@ -121,37 +126,43 @@ class TogetherMatcher(Matcher):
         return min(_MOST_EVENTS, by_masks or max(1, fitting))
 
     def _find_part(
-        self, events: EventColumns, first: int, together: int, n_parts: int, room: int, part: int
+        self,
+        events: EventColumns,
+        first: int,
+        together: int,
+        n_parts: int,
+        room: int,
+        part: int,
+        out_count: NDArray[np.int64],
     ) -> Found | None:
         """Return what events match in a part of the index, or None if that is more than there is room for."""
         runs = large_array(room, np.uint16), large_array(room, np.int32), np.zeros(1, np.int64)
         found = Found(large_array(room, np.int32), *runs)
-        return None if self._find(events, first, together, part, n_parts, found) < 0 else found
+        if self._find(events, first, together, part, n_parts, found) < 0:
+            return None
+        count_by_event(found, out_count)
+        return found
 
     def _expected_matches(self, events: EventColumns) -> int:
-        """Match the first event to learn how much room the others need."""
+        """Go by what was seen last; if that is nothing, match the first event to learn how much room others need."""
         n_events = int(events.start.shape[0]) - 1
-        count = np.zeros(1, np.int64)
-        with borrowed("matches", self.n_slots, np.int32) as out_slots:
-            self._match_together(events, 0, 1, count, out_slots)
-        self._matches_per_event = max(self._matches_per_event, float(count[0]))
+        if not self._matches_per_event:
+            count = np.zeros(1, np.int64)
+            with borrowed("matches", self.n_slots, np.int32) as out_slots:
+                self._match_together(events, 0, 1, count, out_slots)
+            self._matches_per_event = float(count[0])
         expected = int(2 * n_events * self._matches_per_event)
         return max(min(_ROOM_PER_EVENT * n_events, _LEAST_ROOM), min(expected, 4 * _MOST_MATCHES))
 
 
-def _joined(parts: list[Found], pool: ThreadPoolExecutor, out_count: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Return the matches of all parts in order of their events, and count them."""
-    counts = np.empty((len(parts), out_count.size), np.int64)
-    list(pool.map(count_by_event, parts, counts))
+def _joined(parts: list[Found], counts: NDArray[np.int64], out_count: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Return the matches of all parts, which are counted by part and event, in order of their events."""
     counts.sum(axis=0, out=out_count)
     slots = large_array(int(out_count.sum()), np.int32)
     places = np.cumsum(out_count) - out_count + np.cumsum(counts, axis=0) - counts
-    list(pool.map(put_in_place, parts, places, [slots] * len(parts)))
+    if slots.size < _FEW_MATCHES:
+        for part, place in zip(parts, places, strict=True):
+            put_in_place(part, place, slots)
+    else:
+        side_by_side(put_in_place, parts, places, [slots] * len(parts))
     return slots
-
-
-def _end_to_end(pieces: list[NDArray[np.int32]]) -> NDArray[np.int32]:
-    if len(pieces) == 1:
-        return pieces[0]
-    joined: NDArray[np.int32] = large_array(sum(piece.size for piece in pieces), np.int32)
-    return np.concatenate([np.empty(0, np.int32), *pieces], out=joined)
