@@ -36,7 +36,7 @@ def and_pieces(
             r0, r1 = first + rows[j] * piece, first + rows[j + 1] * piece
             r2, r3 = first + rows[j + 2] * piece, first + rows[j + 3] * piece
             for w in range(0, piece, LINE_WORDS):
-                and_four_lines(words, r0 + w, r1 + w, r2 + w, r3 + w, result, w)
+                and_four_lines(words, r0 + w, r1 + w, r2 + w, r3 + w, result, w, result, w)
 
 
 def main() -> None:
