@@ -21,7 +21,7 @@ from eventsieve.errors import MatcherError
 from eventsieve.matchers.scratch import borrowed
 from eventsieve.matchers.threads import side_by_side
 from eventsieve.model.columns import ClauseTable, Domains, EventColumns, slice_events
-from eventsieve.model.large_arrays import end_to_end, large_array
+from eventsieve.model.large_arrays import end_to_end, large_array, large_copy
 
 if TYPE_CHECKING:
     from eventsieve.elastic.plan import SkipPlan
@@ -271,7 +271,7 @@ class Matcher(ABC):
             reached = self._progress(events, done, counts, out_slots)
             used = int(counts[done:reached].sum())
             # A small result must not keep a large block alive.
-            pieces.append(out_slots[:used] if used * 2 > out_slots.size else out_slots[:used].copy())
+            pieces.append(out_slots[:used] if used * 2 > out_slots.size else large_copy(out_slots[:used]))
             # Twice what the rest should need at the rate seen so far.
             room = self.n_slots + min(2 * used * (n_events - reached) // (reached - done), 1 << 26)
             done = reached

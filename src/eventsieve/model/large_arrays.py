@@ -18,6 +18,8 @@ _LARGE: Final = 1 << 22
 """Bytes from which memory is used again; the system itself keeps smaller pieces."""
 _MOST_KEPT: Final = 1 << 29
 """Bytes that are kept in all."""
+_SIZES: Final = 8
+"""Sizes of pieces between a power of two and the next: a little more than the last time must fit the same piece."""
 
 
 class _Kept:
@@ -36,7 +38,8 @@ class _Kept:
             fitting = [i for i, piece in enumerate(self._pieces) if n_bytes <= piece.size <= 2 * n_bytes]
             if fitting:
                 return self._pieces.pop(min(fitting, key=lambda i: self._pieces[i].size))
-        return np.empty(n_bytes, np.uint8)
+        step = 1 << max(0, n_bytes.bit_length() - _SIZES.bit_length())
+        return np.empty(-(-n_bytes // step) * step, np.uint8)
 
     def give_back(self, piece: NDArray[np.uint8]) -> None:
         """Keep a piece. This may be called at any moment, also in the midst of `take`, by the garbage collector."""
@@ -77,6 +80,13 @@ def large_array(size: int, dtype: DTypeLike) -> NDArray[Any]:
     if n_bytes < _LARGE:
         return np.empty(size, dtype)
     return np.asarray(_Lent(_kept.take(n_bytes), _kept))[:n_bytes].view(dtype)
+
+
+def large_copy(values: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return a copy, as `values.copy()` does."""
+    copy: NDArray[np.int32] = large_array(values.size, values.dtype)
+    copy[:] = values
+    return copy
 
 
 def end_to_end(pieces: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:

@@ -28,6 +28,11 @@ _MOST_MATCHES: Final = 1 << 24
 _ROOM_PER_EVENT: Final = 4096
 """Matches that there is room for at least: some events match many times as much as others."""
 _LEAST_ROOM: Final = 1 << 22
+_MARGIN: Final = 1.75
+"""Times as many matches as expected that there is room for. With twice as many, results would have to be copied."""
+_ALIKE: Final = 1.25
+_TRIED: Final = 8
+"""Events that are matched one by one to guess what others match, where nothing is known."""
 _FEW_MATCHES: Final = 1 << 16
 """Matches that are put in place in less time than a thread takes to wake up."""
 _SMALLER: Final = 4
@@ -38,7 +43,7 @@ class TogetherMatcher(Matcher):
     """Base of a matcher whose work for many events is less than that for each of them alone."""
 
     _matches_per_event: float = 0.0
-    """As seen last: by this the next events are taken together, more or fewer of them."""
+    """As seen lately: by this the next events are taken together, more or fewer of them."""
 
     @abstractmethod
     def _find(self, events: EventColumns, first: int, together: int, part: int, n_parts: int, out: Found) -> int:
@@ -62,9 +67,7 @@ class TogetherMatcher(Matcher):
                 continue
             first += together
             used += found
-            if together > 1:
-                # A single event tells little about others.
-                self._matches_per_event = found / together
+            self._note(found, together)
         return first
 
     def _match_together(
@@ -113,11 +116,20 @@ class TogetherMatcher(Matcher):
                 continue
             first += together
             pieces.append(_joined(parts, counts, event_start[1 + first - together : 1 + first]))
-            self._matches_per_event = pieces[-1].size / together
+            self._note(pieces[-1].size, together)
             # Now, so that the next round can use their memory.
             del parts
         np.cumsum(event_start, out=event_start)
         return event_start, end_to_end(pieces)
+
+    def _note(self, n_matches: int, n_events: int) -> None:
+        """Note how much events match, unless it is about as before: to ask for as much room is to get the same memory.
+
+        A single event tells little about others.
+        """
+        seen, before = n_matches / n_events, self._matches_per_event
+        if n_events > 1 and not before / _ALIKE <= seen <= before * _ALIKE:
+            self._matches_per_event = seen
 
     def _how_many(self) -> int:
         """Return how many events to take together. Masks take them by hundreds, and half as many cost as much."""
@@ -144,14 +156,16 @@ class TogetherMatcher(Matcher):
         return found
 
     def _expected_matches(self, events: EventColumns) -> int:
-        """Go by what was seen last; if that is nothing, match the first event to learn how much room others need."""
+        """Go by what has been seen; if that is nothing, match some events to learn how much room the others need."""
         n_events = int(events.start.shape[0]) - 1
         if not self._matches_per_event:
-            count = np.zeros(1, np.int64)
+            tried = min(n_events, _TRIED)
+            count = np.zeros(tried, np.int64)
             with borrowed("matches", self.n_slots, np.int32) as out_slots:
-                self._match_together(events, 0, 1, count, out_slots)
-            self._matches_per_event = float(count[0])
-        expected = int(2 * n_events * self._matches_per_event)
+                for e in range(tried):
+                    self._match_together(events, e, 1, count, out_slots)
+            self._matches_per_event = float(count.mean())
+        expected = int(_MARGIN * n_events * self._matches_per_event)
         return max(min(_ROOM_PER_EVENT * n_events, _LEAST_ROOM), min(expected, 4 * _MOST_MATCHES))
 
 
