@@ -89,20 +89,21 @@ def test_removed_and_empty_clauses_match_nothing() -> None:
     assert by_masks(matcher, values) == table.answer(values)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("build", [in_blocks, in_chunks])
-def test_large_collections_in_any_room(build: Callable[[Table], Sieve]) -> None:
+def test_large_collections_in_any_room(build: Callable[[Table], Sieve], threads: int) -> None:
     """Masks are the better way here. With room for one event and some more, the others are matched the next time."""
     table = Table(50 * BLOCK + 30, seed=9, popularity=0.6, open_share=0.4)
     n_events = 150
     matcher, values = build(table), random_values(n_events, seed=10)
     expected = table.answer(values)
-    assert matched(matcher, values) == expected
+    assert matched(matcher, values, threads) == expected
     events = event_columns(values)
     count, room = np.zeros(n_events, np.int64), np.empty(2 * matcher.n_slots, np.int32)
-    assert matcher._match_together(events, 0, n_events, count, room) == -1
+    assert matcher._match_together(threads, events, 0, n_events, count, room) == -1
     done = 0
     while done < n_events:
-        reached = matcher._match_events(events, done, count, room)
+        reached = matcher._match_all(threads, events, done, count, room)
         assert reached > done
         borders = np.concatenate([[0], np.cumsum(count[done:reached])])
         assert [set(room[first:stop].tolist()) for first, stop in pairwise(borders)] == expected[done:reached]

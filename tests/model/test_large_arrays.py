@@ -13,7 +13,7 @@ LARGE = large_arrays._LARGE
 
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large_arrays, "_kept", large_arrays._Kept(large_arrays._MOST_KEPT))
+    monkeypatch.setattr(large_arrays, "_kept", large_arrays._Kept(1 << 29))
 
 
 def address(array: np.ndarray) -> int:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, final
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,9 @@ from eventsieve.model.large_arrays import end_to_end, large_array, large_copy
 
 if TYPE_CHECKING:
     from eventsieve.elastic.plan import SkipPlan
+
+MatchEvents: TypeAlias = Callable[[EventColumns, int, NDArray[np.int64], NDArray[np.int32]], int]
+"""What `Matcher._match_events` is."""
 
 _FIRST_ROOM = 1 << 16
 """Places for results that a batch starts with, beyond one event's worst case. Untouched pages cost nothing."""
@@ -258,17 +261,23 @@ class Matcher(ABC):
         return join_results(side_by_side(self._match_part, [slice_events(events, a, b) for a, b in pairwise(cuts)]))
 
     def _match_part(self, events: EventColumns) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Match all events in this thread."""
+        if events.start.shape[0] == 2:
+            return self._match_one(events)
+        return self._match_rounds(self._match_events, events)
+
+    def _match_rounds(
+        self, match_events: MatchEvents, events: EventColumns
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Match all events, in as many rounds as the room for results asks for."""
         n_events = events.start.shape[0] - 1
-        if n_events == 1:
-            return self._match_one(events)
         counts = np.zeros(n_events, np.int64)
         pieces: list[NDArray[np.int32]] = []
         done = 0
         room = self.n_slots + (max(_FIRST_ROOM, self._expected_matches(events)) if n_events else 0)
         while done < n_events:
             out_slots = large_array(max(room, 1), np.int32)
-            reached = self._progress(events, done, counts, out_slots)
+            reached = self._progress(match_events, events, done, counts, out_slots)
             used = int(counts[done:reached].sum())
             # A small result must not keep a large block alive.
             pieces.append(out_slots[:used] if used * 2 > out_slots.size else large_copy(out_slots[:used]))
@@ -283,14 +292,19 @@ class Matcher(ABC):
         """Match one event. The room for all that it could match is lent: it takes longer to make than to use."""
         event_start = np.zeros(2, np.int64)
         with borrowed("matches", max(self.n_slots, 1), np.int32) as out_slots:
-            self._progress(events, 0, event_start[1:], out_slots)
+            self._progress(self._match_events, events, 0, event_start[1:], out_slots)
             return event_start, out_slots[: event_start[1]].copy()
 
     def _progress(
-        self, events: EventColumns, done: int, out_count: NDArray[np.int64], out_slots: NDArray[np.int32]
+        self,
+        match_events: MatchEvents,
+        events: EventColumns,
+        done: int,
+        out_count: NDArray[np.int64],
+        out_slots: NDArray[np.int32],
     ) -> int:
         """Match events from `done` on; return the first that was not matched, which must be a later one."""
-        reached = self._match_events(events, done, out_count, out_slots)
+        reached = match_events(events, done, out_count, out_slots)
         if reached <= done:
             raise MatcherError(
                 f"matcher {self.name!r} made no progress at event {done}; this is a bug, please report it"

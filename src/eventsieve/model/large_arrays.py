@@ -6,6 +6,7 @@ For a batch with millions of matches that takes as long as the matching, and now
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from collections.abc import Sequence
@@ -16,10 +17,17 @@ from numpy.typing import DTypeLike, NDArray
 
 _LARGE: Final = 1 << 22
 """Bytes from which memory is used again; the system itself keeps smaller pieces."""
-_MOST_KEPT: Final = 1 << 29
-"""Bytes that are kept in all."""
 _SIZES: Final = 8
 """Sizes of pieces between a power of two and the next: a little more than the last time must fit the same piece."""
+
+
+def _most_kept() -> int:
+    """Return how many bytes are kept in all: a small part of the machine's, enough for 20 million matches."""
+    try:
+        machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # not every system tells
+        machine = 1 << 33
+    return min(machine // 16, 1 << 30)
 
 
 class _Kept:
@@ -58,7 +66,7 @@ class _Kept:
             self._pieces.pop(0)
 
 
-_kept = _Kept(_MOST_KEPT)
+_kept = _Kept(_most_kept())
 
 
 class _Lent:

@@ -19,7 +19,7 @@ from eventsieve.matchers.sieve.found import BITS_AT_ONCE, Found, count_by_event,
 from eventsieve.matchers.sieve.masks import MASK_EVENTS
 from eventsieve.matchers.threads import side_by_side
 from eventsieve.model.columns import EventColumns
-from eventsieve.model.large_arrays import end_to_end, large_array
+from eventsieve.model.large_arrays import large_array
 
 _MOST_EVENTS: Final = 2048
 """Events that are matched side by side,"""
@@ -55,13 +55,22 @@ class TogetherMatcher(Matcher):
     def _match_events(
         self, events: EventColumns, first: int, out_count: NDArray[np.int64], out_slots: NDArray[np.int32]
     ) -> int:
+        return self._match_all(1, events, first, out_count, out_slots)
+
+    def _match_in_threads(self, events: EventColumns, threads: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        return self._match_rounds(partial(self._match_all, threads), events)
+
+    def _match_all(
+        self, threads: int, events: EventColumns, first: int, out_count: NDArray[np.int64], out_slots: NDArray[np.int32]
+    ) -> int:
+        """Match events from `first` on, as `_match_events` does."""
         n_events = events.start.shape[0] - 1
         together = self._how_many()
         used = 0
         while first < n_events and out_slots.shape[0] - used >= self.n_slots:
             together = min(together, n_events - first)
             room = self.n_slots + 2 * _MOST_MATCHES
-            found = self._match_together(events, first, together, out_count, out_slots[used : used + room])
+            found = self._match_together(threads, events, first, together, out_count, out_slots[used : used + room])
             if found < 0:
                 together = max(1, together // _SMALLER)
                 continue
@@ -72,6 +81,7 @@ class TogetherMatcher(Matcher):
 
     def _match_together(
         self,
+        threads: int,
         events: EventColumns,
         first: int,
         together: int,
@@ -87,6 +97,8 @@ class TogetherMatcher(Matcher):
             out_count[first] = n_matches = self._find(events, first, 1, 0, 1, of_one_event(out_slots))
             if n_matches >= 0:
                 return n_matches
+        if threads > 1:
+            return self._match_in_parts(threads, events, first, together, out_count[first:], out_slots)
         room = out_slots.shape[0] + BITS_AT_ONCE
         with (
             borrowed("found", room, np.int32) as slots,
@@ -99,28 +111,30 @@ class TogetherMatcher(Matcher):
                 gather(found, out_count[first : first + together], out_slots)
         return n_matches
 
-    def _match_in_threads(self, events: EventColumns, threads: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        n_events = events.start.shape[0] - 1
-        expected = self._expected_matches(events)
-        event_start = np.zeros(n_events + 1, np.int64)
-        pieces = []
-        first, together = 0, self._how_many()
-        while first < n_events:
-            together = min(together, n_events - first)
-            room = self.n_slots + BITS_AT_ONCE + min(expected * together // n_events, 2 * _MOST_MATCHES) // threads
-            find = partial(self._find_part, events, first, together, threads, room)
-            counts = np.empty((threads, together), np.int64)
-            parts = [found for found in side_by_side(find, range(threads), counts) if found is not None]
-            if len(parts) < threads:
-                together = max(1, together // _SMALLER)
-                continue
-            first += together
-            pieces.append(_joined(parts, counts, event_start[1 + first - together : 1 + first]))
-            self._note(pieces[-1].size, together)
-            # Now, so that the next round can use their memory.
-            del parts
-        np.cumsum(event_start, out=event_start)
-        return event_start, end_to_end(pieces)
+    def _match_in_parts(
+        self,
+        n_parts: int,
+        events: EventColumns,
+        first: int,
+        together: int,
+        out_count: NDArray[np.int64],
+        out_slots: NDArray[np.int32],
+    ) -> int:
+        """Match events in as many threads as the index has parts for them; return as above."""
+        room = self.n_slots + BITS_AT_ONCE + (out_slots.shape[0] - self.n_slots) // n_parts
+        counts = np.empty((n_parts, together), np.int64)
+        find = partial(self._find_part, events, first, together, n_parts, room)
+        parts = [found for found in side_by_side(find, range(n_parts), counts) if found is not None]
+        if len(parts) < n_parts or (n_matches := int(counts.sum())) > out_slots.shape[0]:
+            return -1
+        of_event = counts.sum(axis=0, out=out_count[:together])
+        places = np.cumsum(of_event) - of_event + np.cumsum(counts, axis=0) - counts
+        if n_matches < _FEW_MATCHES:
+            for part, place in zip(parts, places, strict=True):
+                put_in_place(part, place, out_slots)
+        else:
+            side_by_side(put_in_place, parts, places, [out_slots] * n_parts)
+        return n_matches
 
     def _note(self, n_matches: int, n_events: int) -> None:
         """Note how much events match, unless it is about as before: to ask for as much room is to get the same memory.
@@ -163,20 +177,7 @@ class TogetherMatcher(Matcher):
             count = np.zeros(tried, np.int64)
             with borrowed("matches", self.n_slots, np.int32) as out_slots:
                 for e in range(tried):
-                    self._match_together(events, e, 1, count, out_slots)
+                    self._match_together(1, events, e, 1, count, out_slots)
             self._matches_per_event = float(count.mean())
         expected = int(_MARGIN * n_events * self._matches_per_event)
         return max(min(_ROOM_PER_EVENT * n_events, _LEAST_ROOM), min(expected, 4 * _MOST_MATCHES))
-
-
-def _joined(parts: list[Found], counts: NDArray[np.int64], out_count: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Return the matches of all parts, which are counted by part and event, in order of their events."""
-    counts.sum(axis=0, out=out_count)
-    slots = large_array(int(out_count.sum()), np.int32)
-    places = np.cumsum(out_count) - out_count + np.cumsum(counts, axis=0) - counts
-    if slots.size < _FEW_MATCHES:
-        for part, place in zip(parts, places, strict=True):
-            put_in_place(part, place, slots)
-    else:
-        side_by_side(put_in_place, parts, places, [slots] * len(parts))
-    return slots
