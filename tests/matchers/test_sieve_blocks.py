@@ -5,12 +5,37 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from eventsieve.matchers.sieve import matcher as sieve_matcher
+from eventsieve.matchers.sieve.matcher import Sieve
 from eventsieve.matchers.sieve.order import BLOCK
-from tests.matchers.dense import Table, random_values
+from tests.matchers.dense import DOMAINS, Table, random_values
 from tests.matchers.sieve_tables import assert_exact, close, close_table, in_blocks
 
 MANY = 300
 """Events for which all rows of a block are read, as enough of them look into it."""
+
+
+def test_changes_and_a_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clauses that come, go, come to the places of others and are arranged, then all of them in another matcher."""
+    monkeypatch.setattr(sieve_matcher, "_LONGEST_TAIL", BLOCK)
+    table = close_table(6 * BLOCK, seed=11, popularity=0.7)
+    values = np.concatenate([close((MANY, table.low.shape[1]), seed=12), random_values(40, seed=13)])
+    table.asked[:, 0] |= ~table.asked.any(axis=1)
+    whole, asked = table.clauses(), table.asked.copy()
+    table.asked[4 * BLOCK :] = False
+    matcher = in_blocks(table, cells=5)
+    table.asked[:] = asked
+    for first, stop in ((4 * BLOCK, 4 * BLOCK + 100), (4 * BLOCK + 100, 6 * BLOCK)):
+        matcher.insert(np.arange(first, stop, dtype=np.int32), whole)
+        gone = np.arange(stop - 90, stop - 10, dtype=np.int32)
+        matcher.delete(gone)
+        again = gone[::2]
+        matcher.insert(again, whole)
+        table.asked[np.setdiff1d(gone, again)] = False
+    assert_exact(matcher, table, values)
+    other = Sieve(cells=5)
+    other.restore({name: array.copy() for name, array in matcher.arrays().items()}, whole, DOMAINS)
+    assert_exact(other, table, values)
 
 
 @pytest.mark.parametrize("cells", [1, 2, 7, 40])
