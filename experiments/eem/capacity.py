@@ -8,7 +8,8 @@ matchers have their turns, and what counts is the median ratio to REIN. It is th
 
 Then constant rates, from that one down in steps of a twentieth, each for some seconds. A rate is carried if, in two
 turns of at most three, p95 of the latencies in the second half stays within `STABLE_MS`: a queue that grows by as
-little as a twentieth passes that. Matchers take turns here too, so that a slow minute of the machine meets them all.
+little as a twentieth of the rate goes beyond that. Matchers take turns here too, so that a slow minute of the machine
+meets them all.
 """
 
 from __future__ import annotations

@@ -262,9 +262,13 @@ class Sieve(TogetherMatcher):
         self._in_chunks = self._matches_many(used) and not self._rows_decide()
         if self.cells is None and not self._rows_decide():
             sample = np.arange(0, used.size, max(1, used.size // _SAMPLE), dtype=np.int32)
-            fastest = fastest_cells(pool.arrays, sample, self._attributes.row_attribute, cells)
-            cells = min(_CHUNK_CELLS * cells, MOST_CELLS) if self._in_chunks else fastest
-            self._learn_attributes(used, attribute_of_row, cells)
+            better = (
+                min(_CHUNK_CELLS * cells, MOST_CELLS)
+                if self._in_chunks
+                else fastest_cells(pool.arrays, sample, self._attributes.row_attribute, cells)
+            )
+            if better != cells:
+                self._learn_attributes(used, attribute_of_row, better)
         self._chunks = no_chunks(self._attributes)
         self._rows = GrowingRows.of_no_blocks(self._attributes)
 

@@ -31,6 +31,7 @@ _LEAST_ROOM: Final = 1 << 22
 _MARGIN: Final = 1.75
 """Times as many matches as expected that there is room for. With twice as many, results would have to be copied."""
 _ALIKE: Final = 1.25
+"""Times as much as before that events have to match, or as little, to count as others."""
 _TRIED: Final = 8
 """Events that are matched one by one to guess what others match, where nothing is known."""
 _FEW_MATCHES: Final = 1 << 16
